@@ -1,22 +1,17 @@
-"""Decides the state, warnings and progress of each query, for SHOW, DESCRIBE and health.
-
-Three conditions give a warning. The query's stream time is ahead of the clock. It handles none of
-the records that it reads. It drops more of them than a few, because they are late or cannot be
-handled.
+"""Decides the state and progress of each query, for SHOW, DESCRIBE and health.
 
 A follower asks the leader for the queries' progress, and Kafka for the ends of topics.
 """
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from ksql.app.query_warnings import QueryWarnings, ahead_warnings
 from ksql.cluster.replicas import NotFollowed, Processed, ReadRejected, Unreachable
 from ksql.control.statements import Offsets, QueryHealth, StageState
 from ksql.core.process import NotLeader
-from ksql.core.types import format_timestamp
 from ksql.kafka import UnknownTopic
 from ksql.spark.query import State
 
@@ -28,11 +23,8 @@ if TYPE_CHECKING:
     from ksql.control.engine import Engine
     from ksql.core import Place, QueryVersion
     from ksql.kafka import Admin
-    from ksql.spark.query import DropCounts, QuerySupervisor, SparkRunner, Totals
+    from ksql.spark.query import QuerySupervisor, SparkRunner
     from ksql.views import ViewMaintainer
-
-
-_log = logging.getLogger(__name__)
 
 
 class SparkMonitor:
@@ -61,8 +53,7 @@ class SparkMonitor:
         self._trouble = trouble
         self._now_ms = now_ms
         self._views = views
-        self._stuck_queries = StuckQueries()
-        self._late_drops = LateDrops()
+        self._warnings = QueryWarnings()
         self._not_started: Mapping[str, str] = {}
 
     def note_not_started(self, reasons: Mapping[str, str]) -> None:
@@ -75,10 +66,8 @@ class SparkMonitor:
         What a version does that users do not see yet is no trouble of its query.
         """
         running = dict(self._runner.running)
-        for version, query in running.items():
-            totals, now_ms = query.metrics.totals, self._now_ms()
-            self._stuck_queries.look(version, totals, now_ms)
-            self._late_drops.look(version, totals, now_ms)
+        metrics = {version: query.metrics for version, query in running.items()}
+        self._warnings.look(metrics, self._now_ms())
         self.note_states()
 
     def note_states(self) -> None:
@@ -131,8 +120,7 @@ class SparkMonitor:
             rows_out_per_s=totals.rows_out_per_s,
             last_ms=totals.last_ms,
             warnings=(
-                *self._stuck_queries.warnings(version),
-                *self._late_drops.warnings(version),
+                *self._warnings.of(version),
                 *ahead_warnings(totals, self._now_ms()),
             ),
             stages=tuple(StageState(*stage) for stage in running.state_sizes()),
@@ -189,113 +177,6 @@ class SparkMonitor:
         there = [topic for topic in topics if topic in known]
         begins, ends = self._admin.begin_offsets(there), self._admin.end_offsets(there)
         return {partition: (begins[partition], ends[partition]) for partition in ends}
-
-
-def ahead_warnings(totals: Totals, now_ms: int) -> tuple[tuple[int, str], ...]:
-    """Return since when (ms), and what is wrong; nothing once the clock has come that far."""
-    latest = totals.ahead_ms
-    if latest is None or latest <= now_ms:
-        return ()
-    warning = (
-        f"a record has the timestamp {latest} ({format_timestamp(latest)}), far ahead of the "
-        "clock: stream time follows it, so that windows close and records of an earlier time may "
-        "be late; the processing log names the record"
-    )
-    return ((totals.ahead_since_ms, warning),)
-
-
-class StuckQueries:
-    """Compares what a query has read and could not handle between two looks."""
-
-    def __init__(self) -> None:
-        self._seen: dict[QueryVersion, tuple[int, int, int]] = {}
-        self._since: dict[QueryVersion, tuple[int, int]] = {}
-
-    def look(self, version: QueryVersion, totals: Totals, now_ms: int) -> None:
-        """See how far it has come; a look at which nothing has come changes nothing."""
-        now = (totals.rows_in, totals.errors, totals.rows_out)
-        before = self._seen.get(version, (0, 0, 0))
-        if now[0] < before[0]:  # counted again
-            before = (0, 0, 0)
-        self._seen[version] = now
-        read, skipped, written = (after - b for after, b in zip(now, before, strict=True))
-        if not read:
-            return
-        if skipped >= read and not written:
-            since, count = self._since.get(version, (now_ms, 0))
-            self._since[version] = (since, count + read)
-        else:
-            self._since.pop(version, None)
-
-    def warnings(self, version: QueryVersion) -> tuple[tuple[int, str], ...]:
-        """Return the warning and since when it holds (ms); usually nothing."""
-        stuck = self._since.get(version)
-        if stuck is None:
-            return ()
-        since, count = stuck
-        text = f"none of the last {count} records could be handled; see the processing log"
-        return ((since, text),)
-
-
-_ONE_IN: Final = 100
-"""A query may drop one record of so many without a warning."""
-
-
-class LateDrops:
-    """Looks at what queries have dropped of the last minutes' records."""
-
-    def __init__(self) -> None:
-        self._since: dict[QueryVersion, tuple[int, str]] = {}
-
-    def look(self, version: QueryVersion, totals: Totals, now_ms: int) -> None:
-        """See how much it is; the log has a warning when it becomes too much."""
-        recent = totals.recent
-        if recent.dropped * _ONE_IN <= recent.read:
-            self._since.pop(version, None)
-            return
-        ahead = totals.ahead_ms is not None and totals.ahead_ms > now_ms
-        text = _text(recent, ahead=ahead)
-        begun = version not in self._since
-        since_ms = now_ms if begun else self._since[version][0]
-        self._since[version] = since_ms, text
-        if begun:
-            _log.warning("records_dropped", extra={"query_id": version.name, "reason": text})
-
-    def warnings(self, version: QueryVersion) -> tuple[tuple[int, str], ...]:
-        """Return the warning and since when it holds (ms); usually nothing."""
-        warning = self._since.get(version)
-        return () if warning is None else (warning,)
-
-
-def _text(recent: DropCounts, *, ahead: bool) -> str:
-    """Return the warning: the share, the reasons, and what to do.
-
-    Where stream time is ``ahead`` of the clock no GRACE PERIOD is of use. No record is dropped by
-    a RETENTION: that is never shorter than size and grace, so its window has closed before.
-    """
-    share = f"{_percent(recent)} of the last minutes' records were dropped"
-    said = [f"{share}: {recent.dropped} of {recent.read}"]
-    failed = recent.dropped - recent.late
-    if (worst := recent.worst) is not None:
-        said += [
-            f"{recent.late} came late for stream time, the worst {worst.behind_ms} ms behind it "
-            f'(topic "{worst.topic}", partition {worst.partition})',
-            "stream time follows a record far ahead of the clock"
-            if ahead
-            else f"a GRACE PERIOD of {worst.behind_ms} MILLISECONDS takes such records "
-            "(the RETENTION of a window must be at least that and its SIZE)",
-        ]
-    if failed > 0:
-        said.append(f"{failed} could not be handled")
-    return "; ".join([*said, "the processing log names them"])
-
-
-def _percent(recent: DropCounts) -> str:
-    """Return the share; records that several steps have dropped may make it more than all."""
-    if not recent.read:
-        return "100%"
-    share = min(100 * recent.dropped / recent.read, 100)
-    return f"{share:.1f}".removesuffix(".0") + "%"
 
 
 class AllEnds:

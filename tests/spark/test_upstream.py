@@ -96,6 +96,57 @@ def test_a_backlog_that_was_written_in_transactions_is_cut_by_time(desk, start):
         assert abs(ends["0"] - ends["1"]) <= 5  # times differ by a second, marks take an offset
 
 
+def test_marks_of_transactions_are_no_records_of_their_time(runtime, desk, start):
+    """Nobody knows any more that the topic was written in transactions, long after its times."""
+    old, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
+    written = producer(desk)
+    for second in range(9):
+        written.produce(old, b"old", b"k", 0, timestamp=1_000_000 + second * 1000)
+        if second % 3 == 2:
+            written.commit_transaction()
+            written.begin_transaction()
+    written.abort_transaction()
+    desk.settle(old)
+    spec = desk.spec("copy", [old, between], sink, name="second", sink_topic=sink)
+    upstream = f"first_{desk.folder.name}"
+    links = {upstream: Link(between, ("none",), begun=1), spec.name: Link(sink, (old, between))}
+    reading = start(replace(spec, chain=links, upstream_wait_ms=FOR_EVER_MS))
+    await_true("it has looked at its source", reading.has_started)
+    progress = runtime.session.sparkContext._jvm.ksql.Progress
+    progress.planned(upstream, 1_100_000, None)
+    await_true("all that is older is read", lambda: len(desk.read_beside(sink)) == 9)
+    desk.send(between, ("k", "later"), timestamp=1_200_000)
+    desk.send(old, ("k", "older"), timestamp=1_050_000)
+    await_true("the older one is read", lambda: len(desk.read_beside(sink)) > 9)
+    assert json.loads(desk.read(sink)[-1].value)["value"] == "older"
+    progress.planned(upstream, FAR_MS, None)
+    assert reading.await_idle(desk.ends(old, between))
+    assert json.loads(desk.read(sink)[-1].value)["value"] == "later"
+
+
+def test_a_restarted_query_knows_what_it_has_read_of_transactions(runtime, desk, start):
+    """It does not wait for a query that is behind that."""
+    old, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
+    written = producer(desk)
+    for second in range(9):
+        written.produce(old, b"old", b"k", 0, timestamp=1_000_000 + second * 1000)
+    written.commit_transaction()
+    desk.settle(old)
+    spec = desk.spec("copy", [old, between], sink, name="second", sink_topic=sink)
+    upstream = f"first_{desk.folder.name}"
+    links = {"writer": Link(old, (), exactly_once=True), spec.name: Link(sink, (old, between))}
+    reading = start(replace(spec, chain=links))
+    assert reading.await_idle(desk.ends(old, between))
+    reading.stop()
+    links[upstream] = Link(between, ("none",), begun=1)
+    reading = start(replace(spec, chain=links, upstream_wait_ms=FOR_EVER_MS))
+    await_true("it has looked at its source", reading.has_started)
+    runtime.session.sparkContext._jvm.ksql.Progress.planned(upstream, 1_005_000, None)
+    desk.send(between, ("k", "v"), timestamp=1_200_000)
+    assert reading.await_idle(desk.ends(old, between))
+    assert len(desk.read(sink)) == 10
+
+
 def producer(desk):
     """A producer in an open transaction."""
     client = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
@@ -154,6 +205,22 @@ class Progresses:
     def waits_for(self, now_ms):
         return set(self._jvm.ksql.Progress.upstream(self.second, now_ms))
 
+    def begin(self, now_ms):
+        """As a source does at its first look."""
+        self._jvm.ksql.Progress.begin(self.first)
+        self._jvm.ksql.Progress.done(self.first, None, now_ms)
+
+    def plan(self, until):
+        """A batch; its records are those up to a time."""
+        self._jvm.ksql.Progress.planned(self.first, until, self._jvm.java.util.HashMap())
+
+    def done(self, now_ms):
+        self._jvm.ksql.Progress.done(self.first, None, now_ms)
+
+    def until(self):
+        """The time up to which its readers know it to be."""
+        return self._jvm.ksql.Progress.upstream(self.second, 0)[self.first].until()
+
     def stop(self, now_ms):
         self._jvm.ksql.Progress.stop(self.first, now_ms)
 
@@ -174,6 +241,56 @@ def test_waits_a_limited_time_for_a_query_whose_start_fails(runtime, desk):
     progress.announce(1, 0)
     runtime.rest(progress.first)
     assert progress.waits_for(FAR_MS) == set()
+
+
+def test_waits_a_limited_time_for_a_query_that_fails_again_and_again(runtime, desk):
+    """Each time it looks, and plans a batch; but none is done."""
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.begin(0)
+    progress.plan(5)
+    progress.done(1_000)
+    for now_ms in (1_000, 11_000, 21_000, 31_000):
+        progress.stop(now_ms)
+        progress.begin(now_ms)
+        progress.plan(9)
+    progress.stop(31_000)
+    assert progress.waits_for(31_000) == {progress.first}
+    assert progress.waits_for(31_001) == set()
+    progress.begin(40_000)
+    progress.done(41_000)
+    assert progress.waits_for(FAR_MS) == {progress.first}  # it runs
+
+
+def test_a_query_that_works_again_is_waited_for_again(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.begin(0)
+    progress.stop(1_000)
+    progress.begin(50_000)
+    progress.plan(9)
+    progress.done(51_000)
+    progress.stop(52_000)
+    assert progress.waits_for(82_000) == {progress.first}
+    assert progress.waits_for(82_001) == set()
+
+
+def test_a_batch_that_was_never_begun_is_not_done(runtime, desk):
+    """The query failed before Spark had written what it had planned."""
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.begin(0)
+    progress.plan(5)
+    progress.done(0)
+    progress.plan(9)
+    progress.stop(0)
+    progress.begin(0)
+    assert progress.until() == 5
+    progress.plan(9)
+    progress.stop(0)
+    progress.done(0)  # it was written, and run again at the start
+    progress.begin(0)
+    assert progress.until() == 9
 
 
 def test_waits_a_limited_time_for_a_query_that_does_not_run(runtime, desk):

@@ -116,7 +116,13 @@ class Chance:
             window_s = chance.choice((0, 20, 5)) if shape == "grouped" else 0
             final = window_s > 0 and chance.random() < 0.5
             query = replace(
-                query, group=group, window_s=window_s, session=window_s == 5, final=final
+                query,
+                group=group,
+                window_s=window_s,
+                session=window_s == 5,
+                final=final,
+                brief=window_s > 0 and chance.random() < 0.5,
+                grace_s=chance.choice((0, 5, 10, 10)),
             )
         query = replace(query, outer=shape in JOINS and chance.random() < 0.5)
         columns = tuple((f"C{n}", self.expr(query)) for n in range(count))

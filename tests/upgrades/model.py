@@ -5,6 +5,7 @@ A row that a record touches is as the plan of that moment says; what nothing tou
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -36,30 +37,26 @@ EARLIEST = "EARLIEST_BY_OFFSET"
 class Open:
     """A window or a session: its bounds, and its aggregates.
 
-    ``origins`` has the number of the record from which an aggregate has its value. ``given``: EMIT
-    FINAL has given it.
+    ``given``: EMIT FINAL has given it.
     """
 
     start: int
     end: int
     state: dict[Fold, Any] = field(default_factory=dict)
-    origins: dict[Fold, int] = field(default_factory=dict)
     given: bool = False
 
     def join(self, other: Open) -> None:
-        """Take the aggregates of another session, too."""
+        """Take the aggregates of a later session, too."""
         for fold, value in other.state.items():
-            before, number = self.state.get(fold, EMPTY.get(fold.name)), other.origins.get(fold, 0)
+            before = self.state.get(fold, EMPTY.get(fold.name))
             if before is None or value is None:
                 self.state[fold] = value if before is None else before
             elif fold.name in ("COUNT", "SUM"):
                 self.state[fold] = before + value
             elif fold.name in ("MIN", "MAX"):
                 self.state[fold] = (min if fold.name == "MIN" else max)(before, value)
-            elif (number < self.origins[fold]) == (fold.name == EARLIEST):
+            elif fold.name != EARLIEST:
                 self.state[fold] = value
-            if self.state[fold] is value:
-                self.origins[fold] = number
 
 
 @dataclass
@@ -90,7 +87,7 @@ class Model:
     groups: dict[str, list[Open]] = field(default_factory=dict)
     _met: dict[str, list[Kept]] = field(default_factory=dict)
     time_s: float = 0
-    count: int = 0
+    latest_end_s: float = -math.inf
 
     def replace(self, new: Query, grown: Iterable[str]) -> None:
         """Go on with another query over sources that have got these columns by now.
@@ -252,20 +249,30 @@ class Model:
         """The session of a record, grown by those that it joins; None if it is closed."""
         query, known = self.query, self.groups[group]
         gap_s = query.window_s
-        near = [each for each in known if each.start - gap_s <= time_s <= each.end + gap_s]
+        near = [
+            each
+            for each in known
+            if each.start - gap_s <= time_s <= each.end + gap_s and not self._is_past(each)
+        ]
         grown = Open(
             min([time_s, *(each.start for each in near)]),
             max([time_s, *(each.end for each in near)]),
         )
         if self._has_closed(grown):
             return None
-        for each in near:
+        for each in sorted(near, key=lambda each: each.start):
             known.remove(each)
             if not query.final:  # what was given stays, though the session has grown
                 self.result.pop((group, each.start, each.end), None)
             grown.join(each)
+        known[:] = [each for each in known if (each.start, each.end) != (grown.start, grown.end)]
         known.append(grown)
+        self.latest_end_s = max(self.latest_end_s, grown.end)
         return grown
+
+    def _is_past(self, session: Open) -> bool:
+        """Whether a session is past its retention: no record finds it any more."""
+        return session.end <= self.latest_end_s - self.query.retention_s
 
     def _has_closed(self, window: Open) -> bool:
         """Whether no record can change it: a session must have been passed, a window reached."""
@@ -275,12 +282,9 @@ class Model:
         return window.start + query.window_s + query.grace_s <= self.time_s
 
     def _fold(self, window: Open, row: dict[str, Any], by: int) -> None:
-        self.count += 1
         for fold in self.query.folds:
             before = window.state.get(fold, EMPTY.get(fold.name))
             window.state[fold] = folded(fold, before, row, by, self.code)
-            if row.get(fold.arg) is not None and not (fold.name == EARLIEST and before is not None):
-                window.origins[fold] = self.count
 
     def give(self, group: str, aggregate: Open) -> None:
         there = self._passes(self.query.having, aggregate.state)

@@ -16,7 +16,7 @@ def same(old: Query, new: Query) -> bool:
     def meaning(query: Query) -> tuple[Any, ...]:
         conditions = frozenset(query.where), frozenset(query.having)
         waits = query.window_s or (query.shape == "met" and query.outer)
-        window = (query.window_s, query.grace_s) if waits else 0
+        window = (query.window_s, query.grace_s, query.retention_s) if waits else 0
         return (query.shape, query.columns, conditions, query.group, window, query.outer,
                 query.format, query.session, query.final, query.within_s)  # fmt: skip
 
@@ -36,6 +36,8 @@ def acceptable(
     if new.shape == "met" and new.outer and new.grace_s != old.grace_s:
         return False  # it decides how long records are kept
     if new.session and new.final and new.grace_s > old.grace_s:
+        return False
+    if new.window_s and new.retention_s != old.retention_s:
         return False
     conditions = {_column(cond.left) for cond in set(new.where) - set(old.where)}
     if new.shape in TABLES_KEPT and conditions & set(later):
@@ -74,6 +76,8 @@ def fillable(old: Query, new: Query, *, recoded: bool = False) -> bool:
     if any(getattr(old, name) != getattr(new, name) for name in folded_records):
         return False
     if set(old.where) != set(new.where) or (old.window_s and old.grace_s != new.grace_s):
+        return False
+    if old.window_s and old.retention_s != new.retention_s:
         return False
     return bool(new.folds - old.folds) and _fits(old, new)
 

@@ -99,6 +99,7 @@ class Query:
     table, ``joined`` is the stream with the table, ``met`` with another stream, ``paired`` are two
     tables, ``chained`` is the stream with both, ``foreign`` is the first table with the row of the
     other that a column names. ``session``: ``window_s`` is a gap; ``final`` is EMIT FINAL.
+    ``brief``, without EMIT FINAL: windows are kept no longer than records may come to them.
     """
 
     shape: Shape
@@ -114,10 +115,16 @@ class Query:
     session: bool = False
     final: bool = False
     within_s: int = 10
+    brief: bool = False
 
     @property
     def kind(self) -> str:
         return "STREAM" if self.shape in ("stream", "joined", "met", "chained") else "TABLE"
+
+    @property
+    def retention_s(self) -> int:
+        """How long its windows are kept."""
+        return self.window_s + self.grace_s if self.brief and not self.final else 3600
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -182,8 +189,8 @@ class Query:
         if self.window_s:
             kind = "SESSION (" if self.session else "TUMBLING (SIZE "
             text += (
-                f" WINDOW {kind}{self.window_s} SECONDS, RETENTION 1 HOUR, "
-                f"GRACE PERIOD {self.grace_s} SECONDS)"
+                f" WINDOW {kind}{self.window_s} SECONDS, "
+                f"RETENTION {self.retention_s} SECONDS, GRACE PERIOD {self.grace_s} SECONDS)"
             )
         if self.where:
             text += " WHERE " + " AND ".join(cond.sql for cond in self.where)

@@ -246,7 +246,7 @@ class Leadership:
         if self._worker.stop(_END_S) and self._held:
             self._held = False
             try:
-                self._withdraw()
+                lease.withdraw(self._file, self._me.id)
                 self._claims.append(replace(self._me, released=True))
             except (KsqlError, OSError) as problem:
                 _log.warning("claim_not_released", extra={"reason": str(problem)})
@@ -301,7 +301,10 @@ class Leadership:
             self._tell(problem)
             return
         self._held = False
-        self._withdraw()
+        try:
+            lease.withdraw(self._file, self._me.id)
+        except OSError as problem:
+            _log.warning("lease_not_withdrawn", extra={"reason": str(problem)})
         self._on_lost(_words(other))
 
     def _tell(self, problem: Exception) -> None:
@@ -313,9 +316,6 @@ class Leadership:
     def _is_last(self) -> bool:
         record = self._claims.last()
         return record is None or record.id == self._me.id
-
-    def _withdraw(self) -> None:
-        lease.write(self._file, self._me.id, self._now_s(), lost=True)
 
     def _may_live(self, claim: LeadershipRecord) -> bool:
         """Return whether its server may live: not one of our own directory, whose lock we hold."""

@@ -136,8 +136,19 @@ def read(file: Path) -> Entry | None:
         return None
 
 
+def withdraw(file: Path, claim: str) -> None:
+    """Withdraw the right; a full disk has room for that, too.
+
+    Raises: OSError; then the right holds until it runs out.
+    """
+    try:
+        write(file, claim, now_s(), lost=True)
+    except OSError:
+        file.unlink(missing_ok=True)  # without the file no task may write either
+
+
 def write(file: Path, claim: str, until_s: float, *, lost: bool = False) -> None:
-    """Renew the right up to that time of ``now_s``, or withdraw it.
+    """Renew the right up to that time of ``now_s``, or state that it is ``lost``.
 
     Raises: OSError.
     """

@@ -7,7 +7,8 @@ of added slots from the built one. A group that only one of them knows has empty
 of what the other would know.
 
 Every group is given as a record, so that the result's topic can be brought to the new rows. A
-session that gets other bounds is a deletion and a new row. Putting the same states together again
+session that gets other bounds is a deletion and a new row. A window that one of the states has
+forgotten by time is forgotten: its row stays as it is. Putting the same states together again
 gives the same.
 """
 
@@ -22,11 +23,11 @@ from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor
 from ksql.exec.operators.base import Record
 from ksql.exec.operators.folds import Folds, State, log_failure
 from ksql.exec.operators.sessions import SessionProcessor
-from ksql.exec.operators.sessionstate import Session, all_sessions, rewrite
+from ksql.exec.operators.sessionstate import Session, latest_end, reachable_sessions, rewrite
 from ksql.exec.operators.windows import Clock, Windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from ksql.core import Row
     from ksql.exec.operators.base import LogError, Processor, Store
@@ -69,6 +70,7 @@ class Backfill:
         earlier, clock = Clock.read(kept, windows), Clock.read(built, windows)
         clock.advance(earlier.stream_time)
         clock.segments |= earlier.segments
+        clock.forget(built)
         for segment in sorted(clock.segments):
             space = clock.space(segment * windows.segment_ms)
             for key, state in self._merged(folds, space, kept, built):
@@ -76,7 +78,7 @@ class Backfill:
                 bounds = (start, start + windows.size_ms)
                 values = tuple(keys.unpack(group))
                 yield from _records(folds, group, values, state, bounds, log)
-        if clock.segments:
+        if clock.stream_time >= 0:
             clock.write(built)
 
     def _merged(
@@ -106,11 +108,12 @@ class Backfill:
     def _sessions(
         self, processor: SessionProcessor, kept: Store, built: Store, log: LogError
     ) -> Iterator[Record]:
+        """Put sessions together; those that no record can reach any more are forgotten."""
         folds, windows = processor.folds, processor.windows
-        groups: dict[bytes, _Sessions] = {}
-        for key, session in all_sessions(kept):
+        latest, groups = latest_end(kept, built), dict[bytes, _Sessions]()
+        for key, session in reachable_sessions(kept, windows, latest):
             groups.setdefault(key, _Sessions()).kept.append(session)
-        for key, session in all_sessions(built):
+        for key, session in reachable_sessions(built, windows, latest):
             groups.setdefault(key, _Sessions()).built.append(session)
         merged: dict[bytes, list[Session]] = {}
         for key, group in groups.items():
@@ -120,28 +123,17 @@ class Backfill:
             for session in merged[key]:
                 bounds = (session.start, session.end)
                 yield from _records(folds, key, values, session.state or [], bounds, log)
-        if merged:
+        if latest >= 0:
             rewrite(built, windows, merged, folds.generation_mark, kept)
 
     def _joined(self, folds: Folds, group: _Sessions, gap_ms: int) -> Iterator[Session]:
-        """Yield the sessions of a group: of either state, those that are near are one."""
-        waiting = sorted(
-            [*((s, False) for s in group.kept), *((s, True) for s in group.built)],
-            key=lambda item: (item[0].start, item[0].end),
-        )
-        while waiting:
-            end, near = waiting[0][0].end, 0
-            while near < len(waiting) and waiting[near][0].start <= end + gap_ms:
-                end = max(end, waiting[near][0].end)
-                near += 1
-            met, waiting = waiting[:near], waiting[near:]
-            kept, built = (
-                _whole(folds, [s for s, is_built in met if is_built is which])
-                for which in (False, True)
-            )
-            state = self._state(folds, kept, built)
+        """Yield the sessions of a group: those that are one are put together."""
+        for kept, built in group.together(gap_ms):
+            both = [*kept, *built]
+            start, end = min(s.start for s in both), max(s.end for s in both)
+            state = self._state(folds, _whole(folds, kept), _whole(folds, built))
             state[0] = end
-            yield Session(met[0][0].start, end, state)
+            yield Session(start, end, state)
 
 
 @dataclass(slots=True)
@@ -150,6 +142,52 @@ class _Sessions:
 
     kept: list[Session] = field(default_factory=list)
     built: list[Session] = field(default_factory=list)
+
+    def together(self, gap_ms: int) -> Iterator[tuple[list[Session], list[Session]]]:
+        """Yield the sessions of both states that are one.
+
+        They are one if they are near. But one state may have two that are near: the first was past
+        its retention when the second began. They stay apart.
+        """
+        known = {_bounds(s) for s in self.kept}, {_bounds(s) for s in self.built}
+        waiting = [*((s, 0) for s in self.kept), *((s, 1) for s in self.built)]
+        waiting.sort(key=lambda item: _bounds(item[0]))
+        while waiting:
+            met, waiting = _met(waiting, known, gap_ms)
+            yield [s for s, side in met if side == 0], [s for s, side in met if side == 1]
+
+
+_OfState = tuple[Session, int]
+"""A session and the number of its state."""
+
+
+def _bounds(session: Session) -> tuple[int, int]:
+    return session.start, session.end
+
+
+def _met(
+    sessions: Sequence[_OfState], known: Sequence[Container[tuple[int, int]]], gap_ms: int
+) -> tuple[list[_OfState], list[_OfState]]:
+    """Return the sessions that are one with the first, and all others.
+
+    ``known`` has the bounds of the sessions of each state.
+    """
+    met, others = [sessions[0]], list(sessions[1:])
+    for one, side in met:  # it grows meanwhile
+        for item in [*others]:
+            other, other_side = item
+            if other.start > one.end + gap_ms:
+                break
+            apart = (
+                side == other_side
+                or _bounds(one) in known[other_side]
+                or _bounds(other) in known[side]
+            )
+            near = one.start <= other.end + gap_ms
+            if _bounds(one) == _bounds(other) or (near and not apart):
+                met.append(item)
+                others.remove(item)
+    return met, others
 
 
 def _whole(folds: Folds, sessions: Sequence[Session]) -> State | None:

@@ -44,6 +44,14 @@ class SessionWindows:
         """How much time a space covers: a group has few sessions in it, and spaces are few."""
         return max(_SLICE_GAPS * self.gap_ms, self.retention_ms // _MOST_SLICES, 1)
 
+    def live_from(self, latest_end: int) -> int:
+        """Return the time before which sessions end that are not found any more."""
+        return latest_end - self.retention_ms + 1
+
+    def is_passed(self, number: int, time: int) -> bool:
+        """Return whether all sessions of a slice end before that time."""
+        return (number + 1) * self.slice_ms <= time
+
 
 class Session:
     """A session; ``state`` is None until it is needed, ``stored`` is what the store has."""
@@ -141,7 +149,7 @@ class Bucket:
     @property
     def live_from(self) -> int:
         """Sessions that end before this time are not found any more."""
-        return self.latest_end - self._windows.retention_ms + 1
+        return self._windows.live_from(self.latest_end)
 
     @property
     def kept_from(self) -> int:
@@ -217,7 +225,8 @@ class Bucket:
         for group in self._groups.values():
             for number in group.changed:
                 self._write_slice(group, number, generation_mark)
-        reach = [number for number in self._slices if (number + 1) * self._length > self.kept_from]
+        passed = self._windows.is_passed
+        reach = [number for number in self._slices if not passed(number, self.kept_from)]
         for number in self._slices.difference(reach):
             self._store.drop(_space(number))
         self._store.put(_META, _CLOCK, [self.stream_time, self.latest_end, sorted(reach)])
@@ -234,10 +243,20 @@ class Bucket:
             self._store.delete(_space(number), group.key)
 
 
-def all_sessions(store: Store) -> Iterator[tuple[bytes, Session]]:
-    """Yield every session that a state holds, with the key of its group."""
+def latest_end(*stores: Store) -> int:
+    """Return the latest end of a session that one of the states has kept; -1 without any."""
+    ends: list[int] = [_clock(store)[1] for store in stores]
+    return max(ends)
+
+
+def reachable_sessions(
+    store: Store, windows: SessionWindows, latest_end: int
+) -> Iterator[tuple[bytes, Session]]:
+    """Yield the sessions that a state would still hold at that time, with their groups' keys."""
     _, _, slices = _clock(store)
     for number in slices:
+        if windows.is_passed(number, windows.live_from(latest_end)):
+            continue
         for key, entry in store.scan(_space(number)):
             for start, end, stored in entry:
                 yield key, Session(start, end, None, stored)
@@ -250,9 +269,8 @@ def rewrite(
     generation_mark: bytes | None,
     other: Store,
 ) -> None:
-    """Let a state hold just these sessions of groups; its time is the later one of both states."""
-    time, latest_end, slices = _clock(store)
-    other_time, other_end, _ = _clock(other)
+    """Let a state hold just these sessions; its time is the later one of both states."""
+    time, _, slices = _clock(store)
     for number in slices:
         store.drop(_space(number))
     by_slice: dict[int, dict[bytes, list[Any]]] = {}
@@ -262,7 +280,7 @@ def rewrite(
             entries.setdefault(key, []).append(session.plain(generation_mark))
     for number, entries in by_slice.items():
         store.put_all(_space(number), entries)
-    times = [max(time, other_time), max(latest_end, other_end)]
+    times = [max(time, _clock(other)[0]), latest_end(store, other)]
     store.put(_META, _CLOCK, [*times, sorted(by_slice)])
 
 

@@ -94,9 +94,13 @@ class Clock:
 
     def write(self, store: Store) -> None:
         """Remember the time, forget the segments that no record can reach any more."""
+        self.forget(store)
+        store.put(_META, _CLOCK, [self.stream_time, sorted(self.segments)])
+
+    def forget(self, store: Store) -> None:
+        """Forget the segments that no record can reach any more."""
         length = self.windows.segment_ms
         horizon = self.stream_time - self.windows.retention_ms
         for segment in [s for s in self.segments if (s + 1) * length <= horizon]:
             store.drop(_SPACE.pack(b"w", segment))
             self.segments.discard(segment)
-        store.put(_META, _CLOCK, [self.stream_time, sorted(self.segments)])

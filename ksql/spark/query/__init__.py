@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ksql.spark.query.cut_over import CutOverCompletion
     from ksql.spark.query.preflight import Preflight
     from ksql.spark.query.query_driver import OnFailure, unheard
-    from ksql.spark.query.query_metrics import DropCounts, Totals
+    from ksql.spark.query.query_metrics import DropCounts, QueryMetrics, Totals
     from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
     from ksql.spark.query.spec import Failure, RetryPolicy, RunnerContext, State
@@ -22,7 +22,7 @@ else:
             "batch_limits": "BatchLimits",
             "cut_over": "CutOverCompletion",
             "preflight": "Preflight",
-            "query_metrics": "DropCounts Totals",
+            "query_metrics": "DropCounts QueryMetrics Totals",
             "query_driver": "OnFailure unheard",
             "query_supervisor": "QuerySupervisor",
             "runner": "BY_WORKERS READ SparkRunner",
@@ -39,6 +39,7 @@ __all__ = [
     "Failure",
     "OnFailure",
     "Preflight",
+    "QueryMetrics",
     "QuerySupervisor",
     "RetryPolicy",
     "RunnerContext",

@@ -204,6 +204,9 @@ public class KafkaRanges implements TableProvider {
             if (cut == null || !(limit instanceof ReadMaxRows)) {
                 return clipped(start, kafka.latestOffset(start, limit));
             }
+            if (first) {
+                upstreams.begin();
+            }
             upstreams.done(cut);
             long most = ((ReadMaxRows) limit).maxRows();
             Offset end;

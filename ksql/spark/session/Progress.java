@@ -49,6 +49,7 @@ public final class Progress {
     private long idleSinceMs;
     private boolean starting;
     private boolean stopped;
+    private boolean worked;
 
     private Progress(Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
         this.sources = sources;
@@ -95,14 +96,16 @@ public final class Progress {
 
     /**
      * The query does not run for now; its batch, if it had one, is half done or done. One that had
-     * processed all does not know what comes from now on.
+     * processed all does not know what comes from now on. One that has done nothing since it ran
+     * before does not run since then: else readers would wait for ever for one that fails again and again.
      */
     public static synchronized void stop(String query, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known != null && !known.stopped) {
+            known.idleSinceMs = known.worked || known.starting ? nowMs : known.idleSinceMs;
             known.stopped = true;
             known.starting = false;
-            known.idleSinceMs = nowMs;
+            known.worked = false;
             known.doneUntil = known.doneUntil == ALL ? NOTHING : known.doneUntil;
             known.plannedUntil = known.plannedUntil == ALL ? NOTHING : known.plannedUntil;
             Progress.class.notifyAll();
@@ -113,6 +116,20 @@ public final class Progress {
     public static synchronized boolean isInBatch(String query) {
         Progress known = QUERIES.get(query);
         return known != null && known.inBatch;
+    }
+
+    /**
+     * The query looks for the first time since it was started. A batch that was planned before and
+     * is neither done nor run again was never begun.
+     */
+    public static synchronized void begin(String query) {
+        Progress known = QUERIES.get(query);
+        if (known != null) {
+            known.inBatch = false;
+            known.stopped = false;
+            known.starting = false;
+            Progress.class.notifyAll();
+        }
     }
 
     /**
@@ -128,8 +145,11 @@ public final class Progress {
                 known.written = written;
                 known.writtenAtMs = nowMs;
             }
-            known.doneUntil = known.plannedUntil;
-            known.inBatch = false;
+            if (known.inBatch) {
+                known.doneUntil = known.plannedUntil;
+                known.inBatch = false;
+                known.worked = true;
+            }
             known.stopped = false;
             known.starting = false;
             Progress.class.notifyAll();
@@ -149,6 +169,7 @@ public final class Progress {
             known.inBatch = ends != null;
             if (ends == null) {
                 known.doneUntil = until;
+                known.worked = true;
             } else {
                 known.endsBefore = ends;
                 known.batches++;

@@ -11,12 +11,14 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.common.TopicPartition;
@@ -38,13 +40,17 @@ final class TimeCut implements AutoCloseable {
     private static final String CLIENT = "kafka.";
     private static final Duration POLL = Duration.ofMillis(100);
     private static final long FIRST_STEP_MS = 1_000;
+    private static final int LITTLE = 1 << 16;
+    private static final long LOOK_BACK = 1_000;
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final Map<String, Object> client;
     private final Comparator<TopicPartition> order;
     private final Set<String> marked;
     private final Map<TopicPartition, Times> times = new HashMap<>();
+    private final Map<TopicPartition, Long> records = new HashMap<>(); // of the index, that are no marks
     private KafkaConsumer<byte[], byte[]> consumer;
+    private KafkaConsumer<byte[], byte[]> looking;
     private KafkaConsumer<byte[], byte[]> uncommitted;
     private long last;
     private long span;
@@ -73,12 +79,13 @@ final class TimeCut implements AutoCloseable {
 
     /**
      * @param topics in the order of the query's sources
-     * @param marked those that are written in transactions: the brokers' index of times has their marks
-     *     as well, which have the time at which they were written, so that it is of no use
+     * @param marked those that are known to be written in transactions: the brokers' index of times has
+     *     their marks as well, which have the time at which they were written, so that it is of no use.
+     *     Of others that is noticed when a cut comes to a mark
      */
     TimeCut(Map<String, Object> client, List<String> topics, Set<String> marked) {
         this.client = client;
-        this.marked = marked;
+        this.marked = new HashSet<>(marked);
         order = Comparator.<TopicPartition>comparingInt(place -> topics.indexOf(place.topic()))
             .thenComparingInt(TopicPartition::partition);
     }
@@ -121,7 +128,7 @@ final class TimeCut implements AutoCloseable {
         if (until == Progress.NOTHING) {
             to.replaceAll((place, latest) -> from.getOrDefault(place, 0L));
         } else if (until != Progress.ALL) {
-            to.putAll(new Behind(from, to, most).before(until));
+            to.putAll(new Behind(from, to, most).surelyBefore(until));
         }
         return until;
     }
@@ -160,10 +167,65 @@ final class TimeCut implements AutoCloseable {
                 over = tried;
             }
         }
+        boolean isWithin = high - low <= 1; // among records of one time
+        if (behind.meetsMarks(low) || isWithin && behind.meetsMarks(high)) {
+            return cut(behind, to, most);
+        }
         last = low;
         span = low - begin;
         ended = low;
-        return high - low > 1 ? best : behind.some(best, over, most);
+        return isWithin ? behind.some(best, over, most) : best;
+    }
+
+    /**
+     * Whether the index has found something that readers do not see: the mark of a transaction, or a
+     * record of an aborted one. Then the topic's times are read from now on.
+     */
+    private boolean areMarks(Map<TopicPartition, OffsetAndTimestamp> found) {
+        Map<TopicPartition, Long> unsure = new HashMap<>();
+        found.forEach((place, first) -> {
+            if (first != null && !marked.contains(place.topic())
+                    && !Objects.equals(records.get(place), first.offset())) {
+                unsure.put(place, first.offset());
+            }
+        });
+        int known = marked.size();
+        stoppable(() -> visible(unsure)).forEach((place, offset) -> {
+            if (offset.equals(unsure.get(place))) {
+                records.put(place, offset);
+            } else {
+                marked.add(place.topic());
+            }
+        });
+        return marked.size() > known;
+    }
+
+    /** The offsets of the first records that readers see from these offsets on, or of what is behind them. */
+    private Map<TopicPartition, Long> visible(Map<TopicPartition, Long> from) {
+        Map<TopicPartition, Long> seen = new HashMap<>();
+        if (from.isEmpty()) {
+            return seen;
+        }
+        if (looking == null) {
+            Map<String, Object> little = new HashMap<>(client);
+            little.put("max.partition.fetch.bytes", LITTLE);
+            looking = consumer(little);
+        }
+        looking.assign(from.keySet());
+        looking.resume(from.keySet());
+        from.forEach(looking::seek);
+        while (seen.size() < from.size()) {
+            ConsumerRecords<byte[], byte[]> read = looking.poll(POLL);
+            from.forEach((place, offset) -> {
+                if (!read.records(place).isEmpty()) {
+                    seen.putIfAbsent(place, read.records(place).get(0).offset());
+                } else if (looking.position(place) > offset) {
+                    seen.putIfAbsent(place, looking.position(place));
+                }
+            });
+            looking.pause(seen.keySet());
+        }
+        return seen;
     }
 
     private Times times(TopicPartition place) {
@@ -194,6 +256,10 @@ final class TimeCut implements AutoCloseable {
         if (uncommitted != null) {
             uncommitted.close();
             uncommitted = null;
+        }
+        if (looking != null) {
+            looking.close();
+            looking = null;
         }
     }
 
@@ -233,7 +299,15 @@ final class TimeCut implements AutoCloseable {
             this.place = place;
         }
 
+        /** At first the last records before the start are looked at: they were taken by a launch before. */
         void begin(long start) {
+            if (next < 0) {
+                long first = consumer().beginningOffsets(List.of(place)).get(place);
+                next = Math.min(start, Math.max(first, start - LOOK_BACK));
+                while (next < start) {
+                    more();
+                }
+            }
             while (!records.isEmpty() && records.peek()[0] < start) {
                 latest = Math.max(latest, records.poll()[1]);
             }
@@ -301,7 +375,28 @@ final class TimeCut implements AutoCloseable {
             if (time == Long.MAX_VALUE) {
                 return to;
             }
+            return ends(from(time));
+        }
+
+        /** The same by what readers see: it holds, however the search came to this time. */
+        Map<TopicPartition, Long> surelyBefore(long time) {
+            return ends(seen(time));
+        }
+
+        /** Whether what ends a cut at this time is a mark; the next search reads that topic's times. */
+        boolean meetsMarks(long time) {
+            return time != Long.MAX_VALUE && areMarks(from(time));
+        }
+
+        private Map<TopicPartition, OffsetAndTimestamp> seen(long time) {
             Map<TopicPartition, OffsetAndTimestamp> found = from(time);
+            while (areMarks(found)) {
+                found = from(time);
+            }
+            return found;
+        }
+
+        private Map<TopicPartition, Long> ends(Map<TopicPartition, OffsetAndTimestamp> found) {
             Map<TopicPartition, Long> ends = new HashMap<>();
             to.forEach((place, latest) -> {
                 OffsetAndTimestamp first = found.get(place);
@@ -319,7 +414,7 @@ final class TimeCut implements AutoCloseable {
 
         /** Whether records of that time or later are before the starts. */
         boolean hasRead(long time) {
-            Map<TopicPartition, OffsetAndTimestamp> found = from(time);
+            Map<TopicPartition, OffsetAndTimestamp> found = seen(time);
             return from.entrySet().stream().anyMatch(each -> {
                 if (marked.contains(each.getKey().topic())) {
                     return times(each.getKey()).latest >= time;

@@ -56,6 +56,10 @@ final class Upstreams {
         return new Upstreams(query, sink[0], options.getBoolean("transactions", false));
     }
 
+    void begin() {
+        Progress.begin(query);
+    }
+
     void done(TimeCut cut) {
         long now = System.currentTimeMillis();
         boolean hidden = transactions && Progress.isInBatch(query) && Progress.hasReaders(query, now);

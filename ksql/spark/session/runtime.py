@@ -201,6 +201,7 @@ class SparkRuntime:
         """Drop the counts of a query that has ended; no other one waits for it any more."""
         with self._lock:
             self._tallies.pop(name, None)
+            self._built.pop(name, None)
         with contextlib.suppress(SparkRestarting):  # the next one knows of none
             forget_progress(self.session, name)
 

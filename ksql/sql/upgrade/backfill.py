@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Final
 from ksql.sql.plan.nodes import (
     Aggregate,
     EmitFinal,
-    Explode,
     Filter,
     ForeignKeyJoin,
     QueryPlan,
     StreamStreamJoin,
     TableTableJoin,
 )
-from ksql.sql.plan.walk import calls, nodes, result_kind
-from ksql.sql.upgrade.settings import bearing
+from ksql.sql.plan.walk import nodes, result_kind
+from ksql.sql.upgrade.settings import computed_with
 from ksql.sql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
@@ -88,13 +87,7 @@ def _passing(plan: QueryPlan) -> tuple[object, ...]:
         if isinstance(aggregate, Aggregate)
         for step in nodes(aggregate.source)
     ]
-    parts = [step.predicate for step in below if isinstance(step, Filter)]
-    exploded = [call for step in below if isinstance(step, Explode) for call in step.calls]
-    parts += [arg for call in exploded for arg in call.args]
-    called = {call.function for call in exploded}
-    called |= {call.function for call in calls(tuple(parts))}
-    code = [entry for entry in plan.code if entry[0] in called]
-    return bearing(plan.settings, parts, ()), code
+    return computed_with(plan, [step.predicate for step in below if isinstance(step, Filter)])
 
 
 def _refused(clause: str, text: str) -> Difference:

@@ -98,12 +98,12 @@ def _kept(name: str, plan: Plan) -> str:
     for node in nodes(plan):
         if any(name in _called_in(expr) for expr in remembered(node)):
             return "it bears on what the query groups, joins or aggregates by"
-        if isinstance(node, Aggregate) and result_kind(node.source) == "TABLE":
-            exploded = (step for step in nodes(node.source) if isinstance(step, Explode))
-            if any(fold.function == name for fold in node.folds) or any(
-                call.function == name for step in exploded for call in step.calls
-            ):
-                return "it takes back rows of a table that its former code has aggregated"
+        if (
+            isinstance(node, Aggregate)
+            and result_kind(node.source) == "TABLE"
+            and any(fold.function == name for fold in node.folds)
+        ):
+            return "it takes back rows of a table that its former code has aggregated"
     return ""
 
 

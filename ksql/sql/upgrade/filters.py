@@ -10,7 +10,7 @@ from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.plan.nodes import Aggregate, Explode, Filter, Plan, QueryPlan, Select
 from ksql.sql.plan.walk import calls, is_volatile, result_kind
-from ksql.sql.upgrade.settings import bearing
+from ksql.sql.upgrade.settings import computed_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,10 +120,8 @@ def _marked(plan: Plan) -> Plan:
 def _passing(plan: QueryPlan, functions: Functions) -> tuple[object, ...]:
     """Return all that decides which rows of the result pass."""
     parts, used = _conditions_and_folds(plan)
-    settings = bearing(plan.settings, parts, [fold.function for fold in used])
-    decided_by = deciding(plan)
-    code = [entry for entry in plan.code if entry[0] in decided_by]
-    return _counted(parts, functions), sorted(map(repr, used)), settings, code
+    basis = computed_with(plan, parts, deciding(plan))
+    return _counted(parts, functions), sorted(map(repr, used)), basis
 
 
 def _conditions_and_folds(plan: QueryPlan) -> tuple[tuple[Bound, ...], tuple[Fold, ...]]:

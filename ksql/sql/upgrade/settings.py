@@ -36,7 +36,7 @@ from ksql.sql.plan.walk import calls, nodes, result_kind
 from ksql.sql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from ksql.sql.binder.bound import Bound
     from ksql.sql.plan.nodes import Plan, QueryPlan
@@ -128,12 +128,22 @@ def _settings_of(plan: QueryPlan) -> dict[str, str]:
 # --- what a setting bears on
 
 
-def bearing(
-    settings: Iterable[tuple[str, str]], parts: Sequence[Bound], functions: Collection[str]
-) -> dict[str, str]:
-    """Return the settings that bear on expressions, or on what these functions aggregate."""
-    stated = dict(settings)
+def computed_with(
+    plan: QueryPlan, parts: Sequence[Bound], functions: Collection[str] = ()
+) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
+    """Return what decides, besides the statement, what some of a plan's expressions give.
+
+    It is settings and the code of users' functions. ``functions`` are those that the plan calls
+    with the values of these expressions.
+    """
     called = {*functions, *(call.function for call in calls(tuple(parts)))}
+    code = tuple(entry for entry in plan.code if entry[0] in called)
+    return _relevant_settings(dict(plan.settings), parts, called), code
+
+
+def _relevant_settings(
+    stated: Mapping[str, str], parts: Sequence[Bound], called: Collection[str]
+) -> dict[str, str]:
     relevant = {
         f"{function}.{name}": value
         for function in called

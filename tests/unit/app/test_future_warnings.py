@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ksql.app.monitor import ahead_warnings
+from ksql.app.query_warnings import ahead_warnings
 from ksql.spark.query.query_metrics import Totals
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -231,6 +234,63 @@ def test_a_paused_one_may_not_write_on_and_learns_that_it_was_followed(world):
     two.beat()
     assert world.may_write("two")
     assert list(world.lost) == ["one"]
+
+
+def full(*_args, **_kwargs):
+    """Refuse, as a full disk does."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("how", ["beat", "confirm"])
+def test_a_followed_leader_gives_up_on_a_full_disk_too(world, monkeypatch, how):
+    one = world.server("one")
+    one.acquire()
+    world.await_void()
+    world.server("two").acquire()
+    monkeypatch.setattr(Path, "write_text", full)
+    with nullcontext() if how == "beat" else pytest.raises(NotLeader):
+        getattr(one, how)()
+    assert list(world.lost) == ["one"]
+    with pytest.raises(NotLeader):
+        one.lease.await_valid()
+    assert world.may_write("two")
+
+
+def test_a_leader_that_ends_on_a_full_disk_is_followed_at_once(world, monkeypatch):
+    one = world.server("one")
+    one.acquire()
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", full)
+        one.close()
+    assert not world.may_write("one")
+    world.server("two").acquire()
+    assert world.slept == 0
+
+
+def test_a_followed_leader_gives_up_where_its_lease_cannot_be_touched(world, monkeypatch, caplog):
+    one = world.server("one")
+    one.acquire()
+    world.await_void()
+    world.server("two").acquire()
+    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "unlink", full)
+    one.beat()
+    assert list(world.lost) == ["one"]
+    assert [record.message for record in caplog.records] == ["lease_not_withdrawn"]
+    assert not world.may_write("one")  # it has run out
+
+
+def test_a_leader_whose_lease_cannot_be_touched_does_not_give_the_service_free(world, monkeypatch):
+    """Its tasks may write until their right runs out."""
+    one = world.server("one")
+    one.acquire()
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", full)
+        disk.setattr(Path, "unlink", full)
+        one.close()
+    assert world.may_write("one")
+    world.server("two").acquire()
+    assert world.slept == pytest.approx(SILENCE_S)
 
 
 def test_a_paused_one_that_nobody_followed_continues(world):

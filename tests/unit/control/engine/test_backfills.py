@@ -136,6 +136,37 @@ def test_window_that_no_state_knows_any_more_keeps_its_row():
     assert values(world)[0] == {"N": 2}
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        "TUMBLING (SIZE 1 SECOND, RETENTION 3 SECONDS, GRACE PERIOD 0 SECONDS)",
+        "SESSION (1 SECOND, RETENTION 3 SECONDS, GRACE PERIOD 0 SECONDS)",
+    ],
+)
+def test_window_that_only_a_candidate_knows_still_keeps_its_row(window):
+    """The record that has passed it is lost: the candidate's time is earlier."""
+    create, replace = (text.format(window) for text in WINDOWED)
+    world = world_of(create)
+    world.feed("r", ride("c", 3, 466_000))
+    lose(world, 3)
+    before = len(world.out("T"))
+    backfilled(world, replace)
+    assert [value for _, value, _ in world.out("T")[before:]] == [{"N": 1, "S": 0}]
+    world.feed("r", ride("a", 1, 4))  # late: the query has come further
+    assert values(world)[0] == {"N": 2}
+
+
+def test_session_past_its_retention_is_not_joined():
+    """A record comes near it that is not late: live they are two sessions."""
+    window = "SESSION (10 SECONDS, RETENTION 10 SECONDS, GRACE PERIOD 0 SECONDS)"
+    create, replace = (text.format(window) for text in WINDOWED)
+    world = World(RIDES, create)
+    world.feed("r", ride("a", 1, 100_000), ride("b", 2, 111_000), ride("a", 3, 105_000))
+    backfilled(world, replace)
+    rows = [row for row, _ in rows_by_key(world).values()]
+    assert sorted((row["N"], row["S"]) for row in rows) == [(1, 1), (1, 2), (1, 3)]
+
+
 def test_session_that_gets_other_bounds_has_one_row():
     create, replace = (text.format("SESSION (9 SECONDS)") for text in WINDOWED)
     world = World(RIDES)
@@ -222,6 +253,8 @@ ALL_WINDOWS = [
     "WINDOW TUMBLING (SIZE 20 SECONDS, GRACE PERIOD 10 SECONDS)",
     "WINDOW HOPPING (SIZE 20 SECONDS, ADVANCE BY 7 SECONDS, GRACE PERIOD 5 SECONDS)",
     "WINDOW SESSION (3 SECONDS, GRACE PERIOD 10 SECONDS)",
+    "WINDOW SESSION (3 SECONDS, GRACE PERIOD 1 SECOND)",
+    "WINDOW SESSION (3 SECONDS, RETENTION 20 SECONDS, GRACE PERIOD 0 SECONDS)",
 ]
 
 

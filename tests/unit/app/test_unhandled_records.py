@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from ksql.app.monitor import StuckQueries
+from ksql.app.query_warnings import UnhandledRecords
 from ksql.spark.query.query_metrics import Totals
 
 
 def looked(*totals):
-    stuck_queries = StuckQueries()
+    unhandled = UnhandledRecords()
     for now, (rows_in, rows_out, errors) in enumerate(totals):
-        stuck_queries.look("Q", Totals(rows_in, rows_out, errors), now)
-    return stuck_queries.warnings("Q")
+        unhandled.look(Totals(rows_in, rows_out, errors), now)
+    return unhandled.warnings()
 
 
 def test_a_query_that_handles_none_of_what_it_reads_is_noticed():
@@ -25,7 +25,3 @@ def test_filters_and_null_results_are_no_trouble():
     assert looked((3, 0, 0)) == ()
     assert looked((3, 3, 3)) == ()
     assert looked((4, 0, 3)) == ()
-
-
-def test_counting_may_restart():
-    assert looked((10, 10, 0), (2, 0, 2)) != ()

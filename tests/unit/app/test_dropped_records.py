@@ -6,20 +6,17 @@ import logging
 
 import pytest
 
-from ksql.app.monitor import LateDrops
-from ksql.core.query_version import QueryVersion
-from ksql.core.records import QueryId
+from ksql.app.query_warnings import DroppedRecords
 from ksql.spark.query.query_metrics import DropCounts, Totals, WorstRecord
 
-Q = QueryVersion(QueryId("Q"))
 WORST = WorstRecord(15_000, "s", 3)
 
 
 def looked(*recents):
-    late_drops = LateDrops()
+    dropped = DroppedRecords("Q")
     for now, recent in enumerate(recents):
-        late_drops.look(Q, Totals(recent=recent), now)
-    return late_drops.warnings(Q)
+        dropped.look(Totals(recent=recent), now)
+    return dropped.warnings()
 
 
 def test_late_records_are_reported_with_share_worst_place_and_what_to_do():
@@ -44,13 +41,16 @@ def test_records_that_are_dropped_for_other_reasons_count_as_well():
 
 
 def test_no_grace_takes_records_while_stream_time_is_ahead_of_the_clock():
-    late_drops, totals = LateDrops(), Totals(recent=DropCounts(10, 5, 5, WORST), ahead_ms=1_000)
-    late_drops.look(Q, totals, 999)
-    ((_, warning),) = late_drops.warnings(Q)
+    dropped, totals = (
+        DroppedRecords("Q"),
+        Totals(recent=DropCounts(10, 5, 5, WORST), ahead_ms=1_000),
+    )
+    dropped.look(totals, 999)
+    ((_, warning),) = dropped.warnings()
     assert "stream time follows a record far ahead of the clock" in warning
     assert "GRACE" not in warning
-    late_drops.look(Q, totals, 1_000)
-    ((_, warning),) = late_drops.warnings(Q)
+    dropped.look(totals, 1_000)
+    ((_, warning),) = dropped.warnings()
     assert "GRACE" in warning
 
 
@@ -84,7 +84,7 @@ def test_it_is_warned_since_it_began_and_until_the_share_is_small_again():
 
 
 def test_the_log_has_it_once_when_it_begins(caplog):
-    with caplog.at_level(logging.WARNING, logger="ksql.app.monitor"):
+    with caplog.at_level(logging.WARNING, logger="ksql.app.query_warnings"):
         looked(DropCounts(100, 2), DropCounts(100, 3), DropCounts(100, 0), DropCounts(100, 4))
     assert [record.query_id for record in caplog.records] == ["Q", "Q"]
     assert "2 of 100" in caplog.records[0].reason
