@@ -4,7 +4,11 @@ import json
 import os
 from pathlib import Path
 
-from ksql.spark.query.internals import batches_after, end_needless_monitors
+from ksql.spark.query.internals import (
+    batches_after,
+    end_needless_monitors,
+    forget_socket_files,
+)
 from ksql.spark.query.spec import State
 from tests.waits import await_true
 
@@ -129,6 +133,17 @@ def test_a_stopped_query_is_let_go(desk, start, runtime):
     assert query in runtime.queries()
     query.stop()
     await_true("nobody knows it", lambda: query not in runtime.queries())
+
+
+def test_files_of_sockets_that_are_gone_are_forgotten(desk, start, runtime):
+    source, sink = desk.topic(), desk.topic()
+    query = start(desk.spec("count", source, sink))
+    desk.send(source, ("a", "x"))
+    assert query.await_idle(desk.ends(source))
+    assert forget_socket_files(runtime.session) > 0
+    query.stop()
+    forget_socket_files(runtime.session)  # what has ended in between
+    assert forget_socket_files(runtime.session) == 0
 
 
 def test_threads_that_spark_leaves_behind_are_ended(desk, start, runtime, capfd):

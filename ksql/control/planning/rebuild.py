@@ -197,7 +197,7 @@ def _guarantees(plan: QueryPlan, subject: str) -> Iterator[Guarantee]:
     yield Guarantee("backfill", whole, f"{subject} computed from {read}")
     yield Guarantee("cascading", True, "queries that read the result keep their columns")
     exactly_once = is_exactly_once(dict(plan.settings))
-    how = "one transaction per partition" if exactly_once else "at_least_once: a crash may repeat it"
+    how = "one transaction per partition" if exactly_once else "at_least_once: a crash repeats it"
     yield Guarantee("exactly once", exactly_once, f"the difference is written in {how}")
     yield Guarantee("ordered", True, "one offset per partition separates the old plan from the new")
     yield Guarantee("live", True, "the running plan continues until the cut-over")

@@ -202,6 +202,15 @@ def end_needless_monitors(session: SparkSession) -> int:
     return len(needless)
 
 
+def forget_socket_files(session: SparkSession) -> int:
+    """Have the JVM forget the files of sockets that are gone, of which it notes each task's.
+
+    Returns: how many.
+    """
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - see above
+    return int(jvm.ksql.SocketFiles.forget())
+
+
 def _no_handler(session: SparkSession) -> Any:
     """Return a Java object that takes a thread's last error and does nothing."""
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - see above

@@ -20,6 +20,7 @@ from ksql.spark.query.internals import (
     end_needless_monitors,
     finish_batch_and_stop,
     forget_progress,
+    forget_socket_files,
     move_end,
     open_gate,
     scheduling_pool,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _WATCH_S = 0.25
 _SWEEP_STARTS = 16
+_SWEEP_TURNS = 240  # of the watch: a minute
 
 
 class _Built(NamedTuple):
@@ -83,6 +85,7 @@ class SparkRuntime:
         self._start_lock = Lock()
         self._starts = 0
         self._swept = 0
+        self._turns = 0
         self._rest_s = _WATCH_S
         self._watch = PeriodicWorker(
             "spark-supervisor",
@@ -318,7 +321,10 @@ class SparkRuntime:
             return
         if self._starts >= self._swept + _SWEEP_STARTS:
             self._swept = self._starts
-            self._sweep()
+            self._sweep(end_needless_monitors)
+        self._turns += 1
+        if self._turns % _SWEEP_TURNS == 0:
+            self._sweep(forget_socket_files)
         self._supervise_all()
 
     def _supervise_all(self) -> None:
@@ -348,14 +354,14 @@ class SparkRuntime:
         else:
             self.wake()
 
-    def _sweep(self) -> None:
+    def _sweep(self, sweep: Callable[[SparkSession], int]) -> None:
         try:
-            end_needless_monitors(self.session)
+            sweep(self.session)
         except SparkRestarting:
             return  # with its process they have ended
         except LOST:
-            if not self._host.gone():  # another Spark: costs threads and nothing else
-                _log.warning("threads that Spark left behind could not be ended", exc_info=True)
+            if not self._host.gone():  # another Spark: costs memory and nothing else
+                _log.warning("spark_not_swept", extra={"step": sweep.__name__}, exc_info=True)
 
 
 def _check_incarnation(spec: QuerySpec) -> None:

@@ -11,6 +11,7 @@ import logging
 import os
 import shlex
 import shutil
+import tempfile
 import zipfile
 from dataclasses import dataclass
 from functools import partial
@@ -96,6 +97,14 @@ _LOCAL_EXCHANGE: Mapping[str, str] = {
     "spark.shuffle.spill.compress": "false",
     "spark.shuffle.checksum.enabled": "false",
 }
+
+# A socket of the loopback interface holds back a small packet for 40 ms at times, until the one
+# before was acknowledged. Each stage of a batch waited for that.
+_SOCKETS = "spark.python.unix.domain.socket.enabled"
+_SOCKETS_AT = "spark.python.unix.domain.socket.dir"
+_MOST_PATH = 103  # bytes, on every system
+_LINK = "sockets"
+_SOCKET_NAME = len("/.123e4567-e89b-12d3-a456-426614174000.sock")
 
 # Spark calls every end of a query an error, that between two batches which a stop or a switch asks
 # for as well; failures are written to the processing log and to ours.
@@ -198,7 +207,7 @@ def close_session(opened: OpenSession, settings: SparkSettings) -> None:
         _log.warning("spark_killed", extra={"reason": f"it did not stop within {patience_s:g} s"})
         opened.process.kill()
     forget_session()
-    shutil.rmtree(settings.scratch, ignore_errors=True)
+    _remove(settings.scratch)
 
 
 def _stop(session: SparkSession) -> None:
@@ -226,7 +235,7 @@ def _conf(settings: SparkSettings, python: str, stand: JvmHome | None) -> dict[s
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J)
     temporary = scratch / "tmp"  # swept with the rest if the JVM is killed
-    temporary.mkdir(exist_ok=True)
+    temporary.mkdir(mode=0o700, exist_ok=True)
     root = str(Path(ksql.__file__).parent.parent)
     conf = {
         **DEFAULTS,
@@ -258,10 +267,37 @@ def _conf(settings: SparkSettings, python: str, stand: JvmHome | None) -> dict[s
         conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, stand.class_path))
         conf.update(LOCAL_FILES)
         conf.update(_LOCAL_EXCHANGE)
+        conf.update(_sockets(scratch, temporary))
     if not settings.jvm_reads:
         conf.update(_INTERPRETED)
     conf.update(settings.conf)
     return conf
+
+
+def _sockets(scratch: Path, temporary: Path) -> dict[str, str]:
+    """Return where the JVM and its workers talk: in ``temporary``, or in a shorter place.
+
+    A socket asks for no secret, so its folder is the user's own. A link in the scratch space leads
+    to a folder elsewhere, which goes with it.
+    """
+    if _holds_sockets(temporary):
+        return {_SOCKETS: "true", _SOCKETS_AT: str(temporary)}
+    link = scratch / _LINK
+    if not link.is_dir():
+        link.unlink(missing_ok=True)
+        link.symlink_to(tempfile.mkdtemp(prefix="ksql-"))
+    short = link.resolve()
+    return {_SOCKETS: "true", _SOCKETS_AT: str(short)} if _holds_sockets(short) else {}
+
+
+def _holds_sockets(folder: Path) -> bool:
+    return len(os.fsencode(folder)) + _SOCKET_NAME <= _MOST_PATH
+
+
+def _remove(scratch: Path) -> None:
+    """Remove a scratch space and the folder of its sockets."""
+    shutil.rmtree((scratch / _LINK).resolve(), ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _python(settings: SparkSettings) -> str:
@@ -284,7 +320,7 @@ def _sweep(settings: SparkSettings) -> None:
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
-            shutil.rmtree(left, ignore_errors=True)
+            _remove(left)
         except PermissionError:
             continue
 

@@ -30,7 +30,17 @@ if TYPE_CHECKING:
 _ENDS = {"earliest": -2, "latest": -1}
 
 SOURCE = "ksql.KafkaRanges"
-_CLASSES = ("Arrivals", "Gate", "KafkaRanges", "Progress", "Rest", "TimeCut", "Until", "Upstreams")
+_CLASSES = (
+    "Arrivals",
+    "Gate",
+    "KafkaRanges",
+    "Progress",
+    "Rest",
+    "SocketFiles",
+    "TimeCut",
+    "Until",
+    "Upstreams",
+)
 SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in _CLASSES)
 SOURCE_JAR = Path(__file__).with_name("kafka-source.jar")
 """The source compiled, as a Java runtime brings no compiler (``rangesjar``)."""

@@ -82,17 +82,16 @@ def test_another_error_is_reported_whether_or_not_the_process_ends(runtime, capl
 
 
 @pytest.mark.parametrize("lost", LOST)
-def test_a_sweep_that_the_end_of_the_process_cuts_off(runtime, host, lost, monkeypatch, caplog):
+def test_a_sweep_that_the_end_of_the_process_cuts_off(runtime, host, lost, caplog):
     def cut_off(_session) -> int:
         raise lost
 
-    monkeypatch.setattr(module, "end_needless_monitors", cut_off)
-    runtime._sweep()
+    runtime._sweep(cut_off)
     host.problem = SparkRestarting("ended by signal 9")
-    runtime._sweep()  # it must not end the watch
+    runtime._sweep(cut_off)  # it must not end the watch
     assert caplog.records == []
     host.problem, host.is_gone = None, False
-    runtime._sweep()
+    runtime._sweep(cut_off)
     assert len(caplog.records) == 1
 
 
