@@ -44,7 +44,7 @@ def values(some):
 
 
 def both_ways(chain):
-    """What comes of the last query live, and over a backlog."""
+    """The results of the last query live, and over a backlog."""
     live = contents(chain, [[event] for event in chain.events])
     return live, contents(chain, [list(chain.events)])
 

@@ -104,7 +104,7 @@ def test_a_dataflow_that_names_a_query_that_has_ended_is_built_anew(runtime, mon
         version=Query.version, plan_json="{}", topics={}, checkpoint=Path(), chain=chain
     )
     runtime._build(spec)
-    chain["later"] = Link("l", ("t",), 3)  # it tells of itself
+    chain["later"] = Link("l", ("t",), 3)  # its own launch names it
     assert runtime._taken(spec) == "built ahead"
     runtime._build(spec)
     del chain["writer"]

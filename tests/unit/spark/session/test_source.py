@@ -98,7 +98,7 @@ def test_a_query_that_is_behind_takes_its_records_by_time(stages):
 
 @pytest.mark.parametrize(("until", "waits"), [(None, True), ({"t": {0: 5}}, False)])
 def test_a_query_with_an_end_waits_for_no_other_one(until, waits):
-    """It would wait for ever for the records that another one writes behind the end."""
+    """It would wait for ever for the records that another one writes after the end."""
     links = {"writer": Link("t", (), begun=1, exactly_once=True)}
     session = Session()
     kafka_source(session, spec_with({}, chain=links, until=until), lambda _topic: 1)
