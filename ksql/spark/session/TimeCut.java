@@ -316,13 +316,16 @@ final class TimeCut implements AutoCloseable {
             }
         }
 
-        /** The first record at this time or later before the end, among as many as a batch may have. */
+        /**
+         * The first record at this time or later before the end, among as many as a batch may have, and
+         * one more: all before that one would be too many, so that it is no end of a batch.
+         */
         OffsetAndTimestamp first(long time, long end, long most) {
             long looked = 0;
             Iterable<long[]> some = records;
             while (true) {
                 for (long[] each : some) {
-                    if (each[1] >= time || ++looked > most) {
+                    if (each[1] >= time || ++looked > most + 1) {
                         return new OffsetAndTimestamp(each[0], each[1]);
                     }
                 }
