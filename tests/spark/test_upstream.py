@@ -119,6 +119,28 @@ def test_a_batch_that_is_a_part_of_a_transaction_states_how_far_it_is(runtime, d
     assert 1_000_000 < until() <= 1_010_000
 
 
+def test_what_lies_before_the_beginning_of_a_query_was_not_read(runtime, desk, start):
+    """A stream is read from its end on, a query's result from its beginning."""
+    stream, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
+    desk.send(stream, ("k", "skipped"), timestamp=2_000_000)
+    topics = {stream: desk.ends(stream)[stream], between: "earliest"}
+    spec = desk.spec("copy", [stream, between], sink, name="second", sink_topic=sink)
+    upstream = f"first_{desk.folder.name}"
+    links = {upstream: Link(between, ("none",), begun=1), spec.name: Link(sink, (stream, between))}
+    spec = replace(spec, topics=topics, chain=links, upstream_wait_ms=FOR_EVER_MS)
+    reading = start(spec)
+    await_true("it has looked at its source", reading.has_started)
+    progress = runtime.session.sparkContext._jvm.ksql.Progress
+    progress.planned(upstream, 1_000_000, None)
+    desk.send(stream, ("k", "later"), timestamp=3_000_000)
+    desk.send(between, ("k", "earlier"), timestamp=900_000)
+    await_true("what is older is read", lambda: len(desk.read_beside(sink)) == 1)
+    assert json.loads(desk.read(sink)[0].value)["value"] == "earlier"
+    progress.planned(upstream, FAR_MS, None)
+    assert reading.await_idle(desk.ends(stream, between))
+    assert json.loads(desk.read(sink)[-1].value)["value"] == "later"
+
+
 def test_marks_of_transactions_are_no_records_of_their_time(runtime, desk, start):
     """Nobody knows any more that the topic was written in transactions, long after its times."""
     old, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)

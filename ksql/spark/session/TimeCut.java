@@ -49,6 +49,7 @@ final class TimeCut implements AutoCloseable {
     private final Set<String> marked;
     private final Map<TopicPartition, Times> times = new HashMap<>();
     private final Map<TopicPartition, Long> records = new HashMap<>(); // of the index, that are no marks
+    private Map<TopicPartition, Long> begins = Map.of();
     private KafkaConsumer<byte[], byte[]> consumer;
     private KafkaConsumer<byte[], byte[]> looking;
     private KafkaConsumer<byte[], byte[]> uncommitted;
@@ -88,6 +89,15 @@ final class TimeCut implements AutoCloseable {
         this.marked = new HashSet<>(marked);
         order = Comparator.<TopicPartition>comparingInt(place -> topics.indexOf(place.topic()))
             .thenComparingInt(TopicPartition::partition);
+    }
+
+    /** States where the query began to read once; it may have been at the ends of its topics. */
+    void begin(String offsets) {
+        begins = parse(offsets);
+    }
+
+    private long firstRead(TopicPartition place) {
+        return begins.getOrDefault(place, 0L);
     }
 
     /** The end of a batch, as Spark writes offsets, and the time up to which all is read then. */
@@ -303,7 +313,7 @@ final class TimeCut implements AutoCloseable {
         void begin(long start) {
             if (next < 0) {
                 long first = consumer().beginningOffsets(List.of(place)).get(place);
-                next = Math.min(start, Math.max(first, start - LOOK_BACK));
+                next = Math.min(start, Math.max(Math.max(first, firstRead(place)), start - LOOK_BACK));
                 while (next < start) {
                     more();
                 }
@@ -423,7 +433,7 @@ final class TimeCut implements AutoCloseable {
                     return times(each.getKey()).latest >= time;
                 }
                 OffsetAndTimestamp first = found.get(each.getKey());
-                return first != null && first.offset() < each.getValue();
+                return first != null && Math.max(first.offset(), firstRead(each.getKey())) < each.getValue();
             });
         }
 
