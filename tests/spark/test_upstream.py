@@ -13,6 +13,7 @@ from tests.waits import await_true
 
 FOR_EVER_MS = 86_400_000
 FAR_MS = 10**15
+NOTHING = -(2**63)
 
 
 def chain(desk, wait_ms):
@@ -94,6 +95,50 @@ def test_a_backlog_that_was_written_in_transactions_is_cut_by_time(desk, start):
     for batch in batches:
         ends = json.loads(batch.read_text().splitlines()[-1])[source]
         assert abs(ends["0"] - ends["1"]) <= 5  # times differ by a second, marks take an offset
+
+
+def test_a_batch_that_is_a_part_of_a_transaction_states_how_far_it_is(runtime, desk, start):
+    """No mark lies among as many records as a batch may have."""
+    source, sink = desk.topic(1), desk.topic(1)
+    written = producer(desk)
+    for second in range(60):
+        written.produce(source, b"v", b"k", 0, timestamp=1_000_000 + second * 1000)
+    written.commit_transaction()
+    desk.settle(source)
+    spec = desk.spec("copy", source, sink, sink_topic=sink, max_records=10, trigger_ms=3_600_000)
+    reader = f"reader_{desk.folder.name}"
+    links = {"writer": Link(source, (), exactly_once=True), spec.name: Link(sink, (source,))}
+    start(replace(spec, chain={**links, reader: Link("", (sink,), begun=1)}))
+    upstream = runtime.session.sparkContext._jvm.ksql.Progress.upstream
+
+    def until():
+        says = dict(upstream(reader, 0)).get(spec.name)
+        return NOTHING if says is None else says.until()
+
+    await_true("its first batch is done", lambda: until() != NOTHING)
+    assert 1_000_000 < until() <= 1_010_000
+
+
+def test_what_lies_before_the_beginning_of_a_query_was_not_read(runtime, desk, start):
+    """A stream is read from its end on, a query's result from its beginning."""
+    stream, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
+    desk.send(stream, ("k", "skipped"), timestamp=2_000_000)
+    topics = {stream: desk.ends(stream)[stream], between: "earliest"}
+    spec = desk.spec("copy", [stream, between], sink, name="second", sink_topic=sink)
+    upstream = f"first_{desk.folder.name}"
+    links = {upstream: Link(between, ("none",), begun=1), spec.name: Link(sink, (stream, between))}
+    spec = replace(spec, topics=topics, chain=links, upstream_wait_ms=FOR_EVER_MS)
+    reading = start(spec)
+    await_true("it has looked at its source", reading.has_started)
+    progress = runtime.session.sparkContext._jvm.ksql.Progress
+    progress.planned(upstream, 1_000_000, None)
+    desk.send(stream, ("k", "later"), timestamp=3_000_000)
+    desk.send(between, ("k", "earlier"), timestamp=900_000)
+    await_true("what is older is read", lambda: len(desk.read_beside(sink)) == 1)
+    assert json.loads(desk.read(sink)[0].value)["value"] == "earlier"
+    progress.planned(upstream, FAR_MS, None)
+    assert reading.await_idle(desk.ends(stream, between))
+    assert json.loads(desk.read(sink)[-1].value)["value"] == "later"
 
 
 def test_marks_of_transactions_are_no_records_of_their_time(runtime, desk, start):

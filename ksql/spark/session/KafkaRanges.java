@@ -206,6 +206,7 @@ public class KafkaRanges implements TableProvider {
             }
             if (first) {
                 upstreams.begin();
+                cut.begin(kafka.initialOffset().json());
             }
             upstreams.done(cut);
             long most = ((ReadMaxRows) limit).maxRows();

@@ -49,6 +49,7 @@ final class TimeCut implements AutoCloseable {
     private final Set<String> marked;
     private final Map<TopicPartition, Times> times = new HashMap<>();
     private final Map<TopicPartition, Long> records = new HashMap<>(); // of the index, that are no marks
+    private Map<TopicPartition, Long> begins = Map.of();
     private KafkaConsumer<byte[], byte[]> consumer;
     private KafkaConsumer<byte[], byte[]> looking;
     private KafkaConsumer<byte[], byte[]> uncommitted;
@@ -88,6 +89,15 @@ final class TimeCut implements AutoCloseable {
         this.marked = new HashSet<>(marked);
         order = Comparator.<TopicPartition>comparingInt(place -> topics.indexOf(place.topic()))
             .thenComparingInt(TopicPartition::partition);
+    }
+
+    /** States where the query began to read once; it may have been at the ends of its topics. */
+    void begin(String offsets) {
+        begins = parse(offsets);
+    }
+
+    private long firstRead(TopicPartition place) {
+        return begins.getOrDefault(place, 0L);
     }
 
     /** The end of a batch, as Spark writes offsets, and the time up to which all is read then. */
@@ -303,7 +313,7 @@ final class TimeCut implements AutoCloseable {
         void begin(long start) {
             if (next < 0) {
                 long first = consumer().beginningOffsets(List.of(place)).get(place);
-                next = Math.min(start, Math.max(first, start - LOOK_BACK));
+                next = Math.min(start, Math.max(Math.max(first, firstRead(place)), start - LOOK_BACK));
                 while (next < start) {
                     more();
                 }
@@ -316,13 +326,16 @@ final class TimeCut implements AutoCloseable {
             }
         }
 
-        /** The first record at this time or later before the end, among as many as a batch may have. */
+        /**
+         * The first record at this time or later before the end, among as many as a batch may have, and
+         * one more: all before that one would be too many, so that it is no end of a batch.
+         */
         OffsetAndTimestamp first(long time, long end, long most) {
             long looked = 0;
             Iterable<long[]> some = records;
             while (true) {
                 for (long[] each : some) {
-                    if (each[1] >= time || ++looked > most) {
+                    if (each[1] >= time || ++looked > most + 1) {
                         return new OffsetAndTimestamp(each[0], each[1]);
                     }
                 }
@@ -420,7 +433,7 @@ final class TimeCut implements AutoCloseable {
                     return times(each.getKey()).latest >= time;
                 }
                 OffsetAndTimestamp first = found.get(each.getKey());
-                return first != null && first.offset() < each.getValue();
+                return first != null && Math.max(first.offset(), firstRead(each.getKey())) < each.getValue();
             });
         }
 

@@ -58,9 +58,10 @@ _SWEEP_TURNS = 240  # of the watch: a minute
 
 
 class _Built(NamedTuple):
-    """A dataflow that was built ahead."""
+    """A dataflow that was built ahead, which names the queries that there were."""
 
     spec: QuerySpec
+    names: frozenset[str]
     session: SparkSession
     writer: DataStreamWriter
 
@@ -291,16 +292,18 @@ class SparkRuntime:
 
     def _build(self, spec: QuerySpec) -> None:
         """Have the dataflow ready for a start of just this spec."""
-        session = self.session
-        built = _Built(spec, session, self._writer(spec))
+        session, names = self.session, frozenset(spec.chain)
+        built = _Built(spec, names, session, self._writer(spec))
         with self._lock:
             self._built[spec.name] = built
 
     def _taken(self, spec: QuerySpec) -> DataStreamWriter | None:
         with self._lock:
             built = self._built.pop(spec.name, None)
-        fits = built is not None and built.spec is spec and built.session is self.session
-        return built.writer if built is not None and fits else None
+        if built is None or built.spec is not spec or built.session is not self.session:
+            return None
+        # readers would wait for one that has ended as for one that is about to start
+        return built.writer if built.names <= spec.chain.keys() else None
 
     def _writer(self, spec: QuerySpec) -> DataStreamWriter:
         frame = dataflow(self.session, spec, self._topics())

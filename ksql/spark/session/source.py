@@ -99,10 +99,11 @@ def kafka_source(
         links = {name: link._asdict() for name, link in queries.items()}
         marked = {link.sink for link in queries.values() if link.exactly_once}
         options["markedTopics"] = ",".join(sorted(marked & set(spec.topics)))
-        options["queryName"] = spec.name
-        options["queries"] = json.dumps(links)
-        options["upstreamWaitMs"] = str(spec.upstream_wait_ms)
-        options["transactions"] = "true" if spec.exactly_once else "false"
+        if spec.until is None:  # all before a stated end was read already
+            options["queryName"] = spec.name
+            options["queries"] = json.dumps(links)
+            options["upstreamWaitMs"] = str(spec.upstream_wait_ms)
+            options["transactions"] = "true" if spec.exactly_once else "false"
     if spec.gate:
         options["gate"] = spec.gate
     if spec.until is not None:

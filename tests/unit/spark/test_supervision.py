@@ -11,7 +11,7 @@ from py4j.protocol import Py4JNetworkError
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.spark.query.internals import batches_after, bound_batches, finish_batch_and_stop
-from ksql.spark.query.spec import QueryLocation
+from ksql.spark.query.spec import Link, QueryLocation, QuerySpec
 from ksql.spark.session import runtime as module
 from ksql.spark.session.jvm import SparkSettings
 from ksql.spark.session.jvm_supervisor import SparkRestarting
@@ -93,6 +93,21 @@ def test_a_sweep_that_the_end_of_the_process_cuts_off(runtime, host, lost, caplo
     host.problem, host.is_gone = None, False
     runtime._sweep(cut_off)
     assert len(caplog.records) == 1
+
+
+def test_a_dataflow_that_names_a_query_that_has_ended_is_built_anew(runtime, monkeypatch):
+    monkeypatch.setattr(Host, "session", object())
+    monkeypatch.setattr(SparkRuntime, "_writer", lambda _self, _spec: "built ahead")
+    chain = {"reader": Link("r", ("t",), 1), "writer": Link("t", (), 2)}
+    spec = QuerySpec(
+        version=Query.version, plan_json="{}", topics={}, checkpoint=Path(), chain=chain
+    )
+    runtime._build(spec)
+    chain["later"] = Link("l", ("t",), 3)  # its own launch names it
+    assert runtime._taken(spec) == "built ahead"
+    runtime._build(spec)
+    del chain["writer"]
+    assert runtime._taken(spec) is None
 
 
 class Gone:

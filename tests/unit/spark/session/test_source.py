@@ -9,7 +9,7 @@ from ksql.core.process.jars import sha256
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.spark.query.compile import task_environment
-from ksql.spark.query.spec import QuerySpec
+from ksql.spark.query.spec import Link, QuerySpec
 from ksql.spark.session.rangesjar import DIGEST
 from ksql.spark.session.source import SOURCE, SOURCE_CODE, SOURCE_JAR, kafka_source
 
@@ -94,6 +94,16 @@ def test_a_query_that_is_behind_takes_its_records_by_time(stages):
     session = Session()
     kafka_source(session, spec_with({}, stages=stages), lambda _topic: 1)
     assert session.properties.get("topicOrder") == "t"
+
+
+@pytest.mark.parametrize(("until", "waits"), [(None, True), ({"t": {0: 5}}, False)])
+def test_a_query_with_an_end_waits_for_no_other_one(until, waits):
+    """It would wait for ever for the records that another one writes after the end."""
+    links = {"writer": Link("t", (), begun=1, exactly_once=True)}
+    session = Session()
+    kafka_source(session, spec_with({}, chain=links, until=until), lambda _topic: 1)
+    assert ("queryName" in session.properties) is waits
+    assert session.properties["markedTopics"] == "t"
 
 
 def test_the_jar_is_made_of_the_sources_next_to_it():
