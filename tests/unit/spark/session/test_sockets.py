@@ -1,4 +1,4 @@
-"""Where the JVM and its workers talk to each other."""
+"""The folder in which the JVM and its workers have their sockets."""
 
 from __future__ import annotations
 
