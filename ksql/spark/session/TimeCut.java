@@ -295,7 +295,9 @@ final class TimeCut implements AutoCloseable {
     }
 
     static KafkaConsumer<byte[], byte[]> consumer(Map<String, Object> config) {
-        return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        Map<String, Object> own = new HashMap<>(config);
+        own.put("auto.offset.reset", "earliest"); // what was deleted meanwhile is not a reason to skip the rest
+        return new KafkaConsumer<>(own, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
     /** The times of the records that a partition of a marked topic has to read, as far as they were looked at. */
@@ -313,8 +315,9 @@ final class TimeCut implements AutoCloseable {
         void begin(long start) {
             if (next < 0) {
                 long first = consumer().beginningOffsets(List.of(place)).get(place);
+                long end = consumer().endOffsets(List.of(place)).get(place); // before the start if a broker lost the rest
                 next = Math.min(start, Math.max(Math.max(first, firstRead(place)), start - LOOK_BACK));
-                while (next < start) {
+                while (next < Math.min(start, end)) {
                     more();
                 }
             }
