@@ -51,7 +51,7 @@ class QueryWarnings:
         """See what the queries that run have done since the look before."""
         before = self._observed
         self._observed = {
-            version: self._of_life(before.get(version), version, metrics)
+            version: self._continued(before.get(version), version, metrics)
             for version, metrics in running.items()
         }
         for version, observed in self._observed.items():
@@ -63,18 +63,19 @@ class QueryWarnings:
         return () if observed is None else observed.warnings()
 
     @staticmethod
-    def _of_life(
+    def _continued(
         known: _Observed | None, version: QueryVersion, metrics: QueryMetrics
     ) -> _Observed:
-        same = known is not None and known.life is metrics.life
-        return known if known is not None and same else _Observed(version.name, metrics.life)
+        if known is not None and known.counts_id is metrics.counts_id:
+            return known
+        return _Observed(version.name, metrics.counts_id)
 
 
 class _Observed:
     """One query, as long as its counts continue."""
 
-    def __init__(self, name: str, life: object) -> None:
-        self.life = life
+    def __init__(self, name: str, counts_id: object) -> None:
+        self.counts_id = counts_id
         self._unhandled = UnhandledRecords()
         self._dropped = DroppedRecords(name)
 

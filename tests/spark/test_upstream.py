@@ -124,11 +124,8 @@ def test_what_lies_before_the_beginning_of_a_query_was_not_read(runtime, desk, s
     stream, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
     desk.send(stream, ("k", "skipped"), timestamp=2_000_000)
     topics = {stream: desk.ends(stream)[stream], between: "earliest"}
-    spec = desk.spec("copy", [stream, between], sink, name="second", sink_topic=sink)
-    upstream = f"first_{desk.folder.name}"
-    links = {upstream: Link(between, ("none",), begun=1), spec.name: Link(sink, (stream, between))}
-    spec = replace(spec, topics=topics, chain=links, upstream_wait_ms=FOR_EVER_MS)
-    reading = start(spec)
+    spec, upstream = reader_of(desk, stream, between, sink)
+    reading = start(replace(spec, topics=topics))
     await_true("it has looked at its source", reading.has_started)
     progress = runtime.session.sparkContext._jvm.ksql.Progress
     progress.planned(upstream, 1_000_000, None)
@@ -152,10 +149,8 @@ def test_marks_of_transactions_are_no_records_of_their_time(runtime, desk, start
             written.begin_transaction()
     written.abort_transaction()
     desk.settle(old)
-    spec = desk.spec("copy", [old, between], sink, name="second", sink_topic=sink)
-    upstream = f"first_{desk.folder.name}"
-    links = {upstream: Link(between, ("none",), begun=1), spec.name: Link(sink, (old, between))}
-    reading = start(replace(spec, chain=links, upstream_wait_ms=FOR_EVER_MS))
+    spec, upstream = reader_of(desk, old, between, sink)
+    reading = start(spec)
     await_true("it has looked at its source", reading.has_started)
     progress = runtime.session.sparkContext._jvm.ksql.Progress
     progress.planned(upstream, 1_100_000, None)
@@ -178,18 +173,25 @@ def test_a_restarted_query_knows_what_it_has_read_of_transactions(runtime, desk,
     written.commit_transaction()
     desk.settle(old)
     spec = desk.spec("copy", [old, between], sink, name="second", sink_topic=sink)
-    upstream = f"first_{desk.folder.name}"
     links = {"writer": Link(old, (), exactly_once=True), spec.name: Link(sink, (old, between))}
     reading = start(replace(spec, chain=links))
     assert reading.await_idle(desk.ends(old, between))
     reading.stop()
-    links[upstream] = Link(between, ("none",), begun=1)
-    reading = start(replace(spec, chain=links, upstream_wait_ms=FOR_EVER_MS))
+    waiting, upstream = reader_of(desk, old, between, sink)
+    reading = start(replace(waiting, chain={**links, **waiting.chain}))
     await_true("it has looked at its source", reading.has_started)
     runtime.session.sparkContext._jvm.ksql.Progress.planned(upstream, 1_005_000, None)
     desk.send(between, ("k", "v"), timestamp=1_200_000)
     assert reading.await_idle(desk.ends(old, between))
     assert len(desk.read(sink)) == 10
+
+
+def reader_of(desk, stream, between, sink):
+    """A query that waits for the writer of ``between`` as long as it takes; and that one's name."""
+    spec = desk.spec("copy", [stream, between], sink, name="second", sink_topic=sink)
+    upstream = f"first_{desk.folder.name}"
+    links = {upstream: Link(between, ("none",), begun=1), spec.name: Link(sink, (stream, between))}
+    return replace(spec, chain=links, upstream_wait_ms=FOR_EVER_MS), upstream
 
 
 def producer(desk):

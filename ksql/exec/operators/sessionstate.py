@@ -45,7 +45,7 @@ class SessionWindows:
         return max(_SLICE_GAPS * self.gap_ms, self.retention_ms // _MOST_SLICES, 1)
 
     def live_from(self, latest_end: int) -> int:
-        """Return the time before which sessions end that are not found any more."""
+        """Return the time from which on the ends of sessions lie that records can still join."""
         return latest_end - self.retention_ms + 1
 
     def is_passed(self, number: int, time: int) -> bool:

@@ -146,7 +146,7 @@ class QueryMetrics:
         self.record_bytes = 0.0  # what waited for the launch has set its own bound
 
     def _clear(self) -> None:
-        self.life = object()
+        self.counts_id = object()
         """Another one whenever the counts restart."""
         self.totals = Totals()
         self._lately = RecentDrops()

@@ -122,7 +122,7 @@ def test_the_table_is_shown_whether_its_query_runs_here_or_not(paused, elsewhere
 
 
 class Counted(Running):
-    metrics = SimpleNamespace(totals=Totals(), life=None)
+    metrics = SimpleNamespace(totals=Totals(), counts_id=None)
 
     def totals(self):
         return Totals()

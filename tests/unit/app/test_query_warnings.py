@@ -67,17 +67,17 @@ def test_a_query_that_is_gone_is_forgotten():
     warnings, versions = QueryWarnings(), [QueryVersion(QueryId("Q"), n) for n in range(1, 5)]
     held = [look_at(warnings, version) for version in versions]  # each replaces the one before
     gc.collect()
-    assert [life() is not None for life in held] == [False, False, False, True]
+    assert [counts_id() is not None for counts_id in held] == [False, False, False, True]
     assert [bool(warnings.of(version)) for version in versions] == [False, False, False, True]
 
 
 def look_at(warnings, version):
     """Have a version looked at; gives what holds its counts."""
     metrics = counts(STUCK)
-    metrics.life = Life()
+    metrics.counts_id = CountsId()
     warnings.look({version: metrics}, 1)
-    return weakref.ref(metrics.life)
+    return weakref.ref(metrics.counts_id)
 
 
-class Life:
+class CountsId:
     """An object for weak references."""

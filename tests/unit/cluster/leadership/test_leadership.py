@@ -241,12 +241,18 @@ def full(*_args, **_kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("how", ["beat", "confirm"])
-def test_a_followed_leader_gives_up_on_a_full_disk_too(world, monkeypatch, how):
+def followed(world):
+    """Give a leader that another one has followed, unnoticed."""
     one = world.server("one")
     one.acquire()
     world.await_void()
     world.server("two").acquire()
+    return one
+
+
+@pytest.mark.parametrize("how", ["beat", "confirm"])
+def test_a_followed_leader_gives_up_on_a_full_disk_too(world, monkeypatch, how):
+    one = followed(world)
     monkeypatch.setattr(Path, "write_text", full)
     with nullcontext() if how == "beat" else pytest.raises(NotLeader):
         getattr(one, how)()
@@ -268,10 +274,7 @@ def test_a_leader_that_ends_on_a_full_disk_is_followed_at_once(world, monkeypatc
 
 
 def test_a_followed_leader_gives_up_where_its_lease_cannot_be_touched(world, monkeypatch, caplog):
-    one = world.server("one")
-    one.acquire()
-    world.await_void()
-    world.server("two").acquire()
+    one = followed(world)
     monkeypatch.setattr(Path, "write_text", full)
     monkeypatch.setattr(Path, "unlink", full)
     one.beat()
