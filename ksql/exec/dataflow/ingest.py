@@ -143,7 +143,7 @@ class SourceIngest:
     def placed(self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError) -> Placed:
         """Return key columns, then what is carried, of records that are no deletions.
 
-        None for a row that goes nowhere. Beside them is what puts their records in order.
+        None for a row that goes nowhere. The other columns put the records in order.
         """
         stage_input, arrivals = self.stage_input, self.reader.read(batch, log)
         arrivals.sequence_keys = sequence_keys.of(

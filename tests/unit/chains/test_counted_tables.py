@@ -8,32 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chains.cases import Chain, Link
+from tests.chains.counted import COMMIT_INTERVAL_MS, COUNTS, counted_chain
 from tests.chains.judge import cut_at, lost
 from tests.chains.run import planned, run
-from tests.cuts.cases import Event, Source
-
-COMMIT_INTERVAL_MS = 2000
-COUNTS = {
-    "groups": "SELECT K, COUNT(*) AS C FROM S0 GROUP BY K",
-    "groups, not combined before the exchange": "SELECT K, COUNT(*) AS C, "
-    "SUM(CAST(N AS DECIMAL(9, 0))) AS D FROM S0 GROUP BY K",
-}
-JOIN = "CREATE STREAM R1 AS SELECT S1.K AS K, S1.N AS N, R0.C AS C FROM S1 JOIN R0 ON S1.K = R0.K;"
-
-
-def chain_of(count, partitions, steps, caching):
-    """Records of both sources by turns; each step has a key, a partition and time to the next."""
-    sources = [Source(name, "STREAM", "K", "STRING", {"N": "BIGINT"}) for name in ("S0", "S1")]
-    links = (
-        Link("grouped", "R0", f"CREATE TABLE R0 AS {count};", partitions, ordered=True),
-        Link("joined", "R1", JOIN, partitions, ordered=True),
-    )
-    time, events = 0, []
-    for number, (source, key, partition, pause_ms) in enumerate(steps):
-        time += pause_ms
-        events.append(Event(f"S{source}", partition % partitions, key, {"N": number}, time))
-    return Chain(tuple(sources), partitions, links, tuple(events), 2, caching)
 
 
 def results(chain, batches):
@@ -60,7 +37,7 @@ steps = st.lists(
 @given(steps=steps, partitions=st.integers(1, 3), ends=st.sets(st.integers(1, 29), max_size=3))
 def test_the_join_meets_the_counts_of_its_time(caching, count, steps, partitions, ends):
     """Caching is the default; each record has a commit interval of its own."""
-    chain = chain_of(count, partitions, steps, caching)
+    chain = counted_chain(count, partitions, steps, caching=caching)
     live = results(chain, [[event] for event in chain.events])
     assert results(chain, [list(chain.events)]) == live
     assert (
@@ -73,6 +50,6 @@ def test_an_interval_hides_the_counts_within_it():
     """Its change has the time of its last record: one before that does not meet it."""
     counted = [(0, "a", 0, 1)] * 4
     steps = [(0, "a", 0, 2_000), *counted, (1, "a", 0, 1), *counted, (1, "a", 0, 2_000)]
-    chain = chain_of(COUNTS["groups"], 1, steps, caching=True)
+    chain = counted_chain(COUNTS["groups"], 1, steps, caching=True)
     [(_, value, time)] = results(chain, [list(chain.events)])
     assert (time, value) == (4009, b'{"N":10,"C":9}')
