@@ -61,7 +61,11 @@ def ways(chain: Chain, chance: random.Random) -> Iterator[tuple[str, list[list[E
 
 def cut(events: Sequence[Event], chance: random.Random, parts: int) -> list[list[Event]]:
     """The events in so many parts, in their order."""
-    ends = sorted(chance.sample(range(1, len(events)), parts - 1))
+    return cut_at(events, sorted(chance.sample(range(1, len(events)), parts - 1)))
+
+
+def cut_at(events: Sequence[Event], ends: Sequence[int]) -> list[list[Event]]:
+    """The events in the parts that end there."""
     return [list(events[a:b]) for a, b in zip([0, *ends], [*ends, len(events)], strict=True)]
 
 

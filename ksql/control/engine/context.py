@@ -119,13 +119,11 @@ def command_id(type_: str, entity: str, action: str) -> str:
 
 
 _UNSTATED: Final = "the server's value"
-_OF_STORES: Final = frozenset({STORE, "commit.interval.ms"})
-"""Settings of the tables' stores, which need no new start of the query."""
 
 
 def runs_otherwise(old: PersistentQuery, new: PersistentQuery) -> bool:
     """Return whether a query must be started again to be as it is stated now."""
-    return old.plan != new.plan or bool(_changed(old, new).keys() - _OF_STORES)
+    return old.plan != new.plan or bool(_changed(old, new).keys() - {STORE})
 
 
 def with_settings(verdict: Verdict, old: PersistentQuery, new: PersistentQuery) -> Verdict:

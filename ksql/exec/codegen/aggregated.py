@@ -13,15 +13,21 @@ until everything is.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ksql.core import indent, tuple_of
 from ksql.core.types import window_key
 from ksql.exec.codegen.fused import body_of, document_of
 from ksql.exec.operators import keys
-from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor
+from ksql.exec.operators.aggregate import (
+    GROUPS,
+    AggregateProcessor,
+    Place,
+    place_sequence_key,
+)
+from ksql.exec.operators.base import Record
 from ksql.exec.operators.folds import change, functions_of, log_failure, merging
 from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats import EncodeError
@@ -36,7 +42,8 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.stages import CompiledStage
     from ksql.exec.expressions.compile import Body
     from ksql.exec.operators.aggregate import Visits
-    from ksql.exec.operators.base import LogError, Record, Store
+    from ksql.exec.operators.base import LogError, Store
+    from ksql.exec.operators.commit_intervals import CommitIntervals
     from ksql.exec.operators.folds import Slot, State
     from ksql.exec.operators.windows import Windows
     from ksql.sql.plan import Sink
@@ -54,6 +61,9 @@ _VISIT = "for _, k, _, (_, _, r, t, _, _, _, _, o, _, _) in records:"
 _key = itemgetter(1)
 _row = itemgetter(2)
 _headers = itemgetter(7)
+_sequence_key = itemgetter(9)
+_time = itemgetter(2)
+Item = TypeVar("Item", bound=tuple[Any, ...])
 OutputColumns = tuple[list[Any], list[bytes | None], list[int]]
 """Documents, keys and times."""
 
@@ -113,6 +123,48 @@ class LoggedEntries:
             log(*entry)
 
 
+class IntervalLoop(Generic[Item]):
+    """The generated loop, run for the records of each commit interval if there are such."""
+
+    def __init__(
+        self,
+        run: Callable[..., Any],
+        intervals: CommitIntervals | None,
+        sequence_key: Callable[[Item], int],
+        writing: Writing,
+    ) -> None:
+        self._run = run
+        self._intervals = intervals
+        self._sequence_key = sequence_key
+        self._writing = writing
+
+    def records(
+        self, items: Sequence[Item], groups: Mapping[bytes, Any], log: LogError
+    ) -> tuple[list[OutRecord], list[bytes]]:
+        """Return the sink's records, and the keys of what has failed; ``groups`` are by key.
+
+        Those of an interval are in the order of their times. Raises: EncodeError.
+        """
+        if self._intervals is None:
+            columns, missed = self._run(items, groups, log)
+            return self._writing.records(columns), missed
+        whole: OutputColumns = [], [], []
+        missed, ends = list[bytes](), [0]
+        for _, some in self._intervals.divide(items, self._sequence_key):
+            of_some = groups
+            if len(some) < len(items):
+                of_some = {key: groups[key] for key in dict.fromkeys(map(_key, some))}
+            columns, lost = self._run(some, of_some, log)
+            for column, more in zip(whole, columns, strict=True):
+                column.extend(more)
+            missed += lost
+            ends.append(len(whole[0]))
+        out = self._writing.records(whole)
+        for begin, end in pairwise(ends):
+            out[begin:end] = sorted(out[begin:end], key=_time)
+        return out, missed
+
+
 class Aggregated:
     """The records that an aggregate without windows writes."""
 
@@ -120,7 +172,7 @@ class Aggregated:
         self, processor: AggregateProcessor, run: Callable[..., Any], writing: Writing
     ) -> None:
         self._processor = processor
-        self._run = run
+        self._loop = IntervalLoop[Record](run, processor.intervals, _sequence_key, writing)
         self._writing = writing
 
     def records(
@@ -134,8 +186,7 @@ class Aggregated:
         try:
             group_keys = zip(states, *self._writing.keys(packed))  # noqa: B905 - may repeat
             groups = dict(zip(packed, group_keys, strict=True))
-            columns, missed = self._run(records, groups, log)
-            out = self._writing.records(columns)
+            out, missed = self._loop.records(records, groups, log)
         except EncodeError:
             return None
         never = _always(missed, records)
@@ -157,7 +208,7 @@ class AggregatedWindows:
     ) -> None:
         self._processor = processor
         self._windows = windows
-        self._run = run
+        self._loop = IntervalLoop[Place](run, processor.intervals, place_sequence_key, writing)
         self._writing = writing
         self._laned = laned
 
@@ -202,8 +253,8 @@ class AggregatedWindows:
         for space, group_keys in visits.starts.items():
             loaded = self._processor.states(group_keys, store, space)
             states |= zip(group_keys, loaded, strict=True)
-        columns, missed = self._run(places, self._groups(visits, states), log)
-        out, never = self._writing.records(columns), _always(missed, places)
+        out, missed = self._loop.records(places, self._groups(visits, states), log)
+        never = _always(missed, places)
         return out, _without(never, states, states.values())
 
     def _groups(self, visits: Visits, states: Mapping[bytes, State]) -> dict[bytes, Any]:
@@ -268,7 +319,7 @@ def aggregated(
     group = "s, e, w" if windows is None else "s, e, w, b"
     fold = [f"{group} = groups[k]", *_folding(processor, slots)]
     loop = _EACH if windows is None else _VISIT
-    if processor.every_change:
+    if processor.intervals is None:
         text = [loop, *indent([*fold, *shown, *emit])]
     else:
         rest = ["if k in never:", "    continue", *shown, *emit]

@@ -24,7 +24,7 @@ from ksql.exec.operators.panes import pane_lines
 from ksql.exec.operators.partial_aggregation import fold_lines, log_failed, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from ksql.exec.codegen.fused import Decoded, FusedRows
     from ksql.exec.dataflow.layout import StageInput
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.stage_inputs import CompileContext, KeyedInput
     from ksql.exec.expressions.compile import Body
     from ksql.exec.operators.base import LogError
-    from ksql.exec.operators.folds import Slot
+    from ksql.exec.operators.commit_intervals import IntervalStates
+    from ksql.exec.operators.folds import Slot, State
     from ksql.exec.operators.panes import Panes
     from ksql.exec.operators.windows import Windows
 
@@ -41,17 +42,18 @@ if TYPE_CHECKING:
     Parts = tuple[BatchDecoder, list[str], Body, str, list[str]]
 
 _LABEL = "PreProject"
+_COLUMNS = {**COLUMNS, "h": "sequence_keys"}
 _GROUPS = """\
-def run(values, keys, key_rows, times, partitions, offsets, states, log):
-    find = states.get
+def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, intervals, log):
+    begin = end = 0
     without_key, lost = [], []
     for {variables}, in zip({columns}):
 {lines}
     return without_key, lost
 """
 _PANES = """\
-def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, panes, log):
-    low = high = 0
+def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, intervals, log):
+    low = high = begin = end = 0
     without_key, lost = [], []
     for {variables}, in zip({columns}):
 {lines}
@@ -60,22 +62,28 @@ def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, panes
 
 
 class GroupFolding:
-    """Folds the records of a source by group."""
+    """Folds the records of a source by group and commit interval."""
 
     def __init__(self, decoder: BatchDecoder, run: Run) -> None:
         self._decoder = decoder
         self._run = run
 
-    def fold(self, batch: RawBatch, states: Mapping[Any, Any], log: LogError) -> bool:
-        """Fold a batch into the states of a ``Combiner``; False, and nothing else, if it is odd."""
-        decoded = self._decoder.decoded(batch, log)
-        if decoded is None:
-            return False
+    def decoded(self, batch: RawBatch, log: LogError) -> Decoded | None:
+        """Return the batch for ``fold``; None, and nothing else, if it is odd."""
+        return self._decoder.decoded(batch, log)
+
+    def fold(
+        self,
+        decoded: Decoded,
+        sequence_keys: Sequence[int],
+        states: IntervalStates[State],
+        log: LogError,
+    ) -> None:
+        """Fold records into the states of a ``Combiner``."""
         log_row = self._decoder.row_logger(decoded, log)
-        without_key, lost = self._run(*decoded, states, log_row)
+        without_key, lost = self._run(*decoded, sequence_keys, states, log_row)
         _log_keyless(without_key, log_row)
         log_failed(lost, log)
-        return True
 
 
 class PaneFolding:
@@ -124,7 +132,7 @@ def group_folding(
         return None
     decoder, cells, body, key, tests = parts
     lines = fold_lines(slots, key, body.values[keyed.width :])
-    needed = {"v", "t"}
+    needed = {"v", "t", "h"}
     return GroupFolding(decoder, _compiled(_GROUPS, body, cells, tests, lines, needed, slots))
 
 
@@ -143,7 +151,7 @@ def pane_folding(
     decoder, cells, body, key, tests = parts
     lose = f"lost.append((i, {tuple_of(body.values)}))"
     lines = pane_lines(slots, windows, key, body.values[keyed.width :], lose)
-    needed = {"v", "t", "i"}
+    needed = {"v", "t", "i", "h"}
     run = _compiled(_PANES, body, cells, tests, lines, needed, slots)
     return PaneFolding(decoder, run, rows)
 
@@ -181,7 +189,7 @@ def _compiled(
     first, *rest = lines
     text = loop.format(
         variables=", ".join(sorted(needed)),
-        columns=", ".join(COLUMNS[name] for name in sorted(needed)),
+        columns=", ".join(_COLUMNS[name] for name in sorted(needed)),
         lines="\n".join(indent([*body.lines(["continue"], first), *rest], 2)),
     )
     source = [*body.code.prologue, *text.splitlines()]

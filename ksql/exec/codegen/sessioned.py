@@ -139,7 +139,7 @@ def sessioned(
     processor, slots = operator.processor, operator.slots
     if not isinstance(processor, SessionProcessor) or processor.final is not None:
         return None
-    if not processor.every_change or processor.keep_old or not ends_alike(cut, sink, slots):
+    if processor.intervals is not None or processor.keep_old or not ends_alike(cut, sink, slots):
         return None
     lines, assigns = change("step", slots)
     merge = ["for other in others:", "    merge(s, other)"]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.ingest import SourceIngest
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.operators.base import LogError
+    from ksql.exec.operators.commit_intervals import CommitIntervals
     from ksql.exec.operators.panes import PaneFold
 
 _new = tuple.__new__
@@ -38,10 +39,12 @@ class WindowedIngest:
         self,
         sources: Mapping[str, Sequence[SourceIngest]],
         fold: PaneFold,
+        intervals: CommitIntervals | None,
         ahead: FutureTimestamps | None = None,
     ) -> None:
         self.sources = sources
         self._fold = fold
+        self._intervals = intervals
         self._sequence_keys = SequenceKeys()
         self._ahead = ahead
         self._panes: dict[tuple[SourceIngest, int], Panes] = {}
@@ -110,11 +113,11 @@ class WindowedIngest:
     def _panes_of(self, source: SourceIngest, partition: int) -> Panes:
         panes = self._panes.get((source, partition))
         if panes is None:
-            panes = self._panes[source, partition] = Panes(self._fold)
+            panes = self._panes[source, partition] = Panes(self._fold, self._intervals)
         return panes
 
     def finish(self) -> list[Record]:
-        """Return a record per group and pane."""
+        """Return a record per group, pane and commit interval."""
         out: list[Record] = []
         for (source, partition), panes in self._panes.items():
             keys, partials, times, offsets, sequence_keys = panes.finish()

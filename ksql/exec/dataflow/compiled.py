@@ -26,14 +26,13 @@ from ksql.exec.dataflow.partitioning.stream_partitions import moves
 from ksql.exec.dataflow.program import Out, Result, Results
 from ksql.exec.dataflow.reading import Reader
 from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder, KeyedInput, SinkOutput
-from ksql.exec.dataflow.stages import CompiledStage, is_final
+from ksql.exec.dataflow.stages import CompiledStage, commit_intervals
 from ksql.exec.operators.backfill import Backfill
 from ksql.exec.operators.joining.joins import JoinProcessor
 from ksql.exec.operators.joining.streams import StreamJoinProcessor
 from ksql.exec.operators.order import in_order
 from ksql.exec.operators.sessions import SessionProcessor
 from ksql.exec.operators.stream_partitions import each_lane, lanes
-from ksql.sql.plan import Aggregate
 
 if TYPE_CHECKING:
     from ksql.core import OutRecord
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from ksql.sql.plan import QueryPlan, Sink
 
 
-_time = itemgetter(2)
+_sequence_key = itemgetter(9)
 Finish = Callable[[Results], Sequence[Out]]
 """The last thing that happens to results in a program."""
 
@@ -105,8 +104,7 @@ class Compiled(Generic[Out]):
         self._panes = None if first is None else first.panes(self._stage_inputs[0])
         self.combined_windows = self._panes is not None
         self._stage_of = [stage_input.stage for stage_input in cut.stage_inputs]
-        #: Whether a batch gives one change of each group, in no order of time.
-        self._coalesced = bool(plan.placement and first) and _is_coalesced(plan, cut)
+        self._intervals = commit_intervals(plan)
         self._apart = upgrade_from(plan) is not None
         self.changes = _regrouped_ports(cut)
         handing = _stages_that_key(cut)
@@ -151,10 +149,11 @@ class Compiled(Generic[Out]):
 
     def ingest(self, ahead: FutureTimestamps | None = None) -> Ingest:
         """Return a fresh ingest for one task."""
-        if self._combine is not None:
-            return CombinedIngest(self._sources, self._combine)  # has no windows: forgets nothing
+        intervals = self._intervals
+        if self._combine is not None and intervals is not None:  # no windows: it forgets nothing
+            return CombinedIngest(self._sources, self._combine, intervals)
         if self._panes is not None:
-            return WindowedIngest(self._sources, self._panes, ahead)
+            return WindowedIngest(self._sources, self._panes, intervals, ahead)
         return KeyedIngest(self._sources, ahead)
 
     def step(
@@ -177,18 +176,13 @@ class Compiled(Generic[Out]):
             written = self._fast.records(self._in_order(self.stages - 1, records), store, log)
         if written is None:
             written = self._last_stepwise(records, store, log)
-        if self._coalesced:
-            written = sorted(written, key=_time)
         return written  # type: ignore[no-any-return] # what an Encoder makes
 
     def last_step_moved(
         self, records: Sequence[Record], store: Store, log: LogError
     ) -> MovedRecords:
         """Return the same with what puts the results in order."""
-        results: Iterable[Record] = self._processed(self.stages - 1, records, store, log)
-        if self._coalesced:  # a group's one change has its own time, not that of its last record
-            results = [record._replace(sequence_key=record.timestamp) for record in results]
-        results = placed_records(results)
+        results = placed_records(self._processed(self.stages - 1, records, store, log))
         finished = self._finish(exits.of_stage(self._exit, results, log))
         return moved(cast("Sequence[OutRecord]", finished))
 
@@ -249,8 +243,9 @@ class Compiled(Generic[Out]):
         if self.stages > 1:
             stage_of = self._stage_of
             records = [record for record in records if stage_of[record.port] == stage]
-        # a partial state stands for many records, in no order
-        return records if self._operators[stage].combined else in_order(records)
+        if self._operators[stage].combined:  # a state stands for many records of its interval
+            return sorted(records, key=_sequence_key)
+        return in_order(records)
 
     def _fast_step(
         self, cut: Layout, finish: Encoder, code: CompileContext
@@ -329,11 +324,6 @@ def _stages_that_key(cut: Layout) -> set[int]:
     """Return the stages whose processors key the records for the next one themselves."""
     inputs = cut.stage_inputs
     return {stage_input.segment.entry.index for stage_input in inputs if stage_input.keyed}
-
-
-def _is_coalesced(plan: QueryPlan, cut: Layout) -> bool:
-    last = cut.stages[-1].node
-    return isinstance(last, Aggregate) and not plan.every_change and not is_final(plan)
 
 
 def _encoded(sink: Sink, registry: Registry | None) -> Finish[OutRecord]:

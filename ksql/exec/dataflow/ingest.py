@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.reading import Arrivals, Reader
     from ksql.exec.dataflow.stage_inputs import KeyedInput
     from ksql.exec.operators.base import LogError
+    from ksql.exec.operators.commit_intervals import CommitIntervals
     from ksql.exec.operators.order import KeyedBatch
     from ksql.exec.operators.partial_aggregation import Combine
 
@@ -139,16 +140,11 @@ class SourceIngest:
             else out
         )
 
-    def rows(self, batch: RawBatch, log: LogError) -> tuple[Sequence[Row | None], Sequence[int]]:
-        """Return key columns, then what is carried, and times, of records that are no deletions.
-
-        None for a row that goes nowhere.
-        """
-        arrivals = self.reader.read(batch, log).alive()
-        return self.stage_input.projected(arrivals.rows, log), arrivals.times
-
     def placed(self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError) -> Placed:
-        """Return the same rows, and what puts their records in order."""
+        """Return key columns, then what is carried, of records that are no deletions.
+
+        None for a row that goes nowhere. The other columns put the records in order.
+        """
         stage_input, arrivals = self.stage_input, self.reader.read(batch, log)
         arrivals.sequence_keys = sequence_keys.of(
             stage_input.port, picked(batch.partitions, arrivals.places), arrivals.times
@@ -212,21 +208,34 @@ class KeyedIngest:
 class CombinedIngest:
     """Records are folded into their groups' states; these leave at the end."""
 
-    def __init__(self, sources: Mapping[str, Sequence[SourceIngest]], combine: Combine) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, Sequence[SourceIngest]],
+        combine: Combine,
+        intervals: CommitIntervals,
+    ) -> None:
         self.sources = sources
-        self._combiner = Combiner(combine)
+        self._combiner = Combiner(combine, intervals)
+        self._sequence_keys = SequenceKeys()
 
     def add(self, batch: RawBatch, log: LogError) -> list[Record]:
         """Fold a batch; nothing leaves yet."""
         for topic, part in by_topic(batch):
             for source in self.sources.get(topic, ()):
-                fast = source.folding
-                if fast is None or not fast.fold(part, self._combiner.states, log):
-                    self._combiner.add(*source.rows(part, log), log)
+                folding = source.folding
+                decoded = None if folding is None else folding.decoded(part, log)
+                if folding is None or decoded is None:
+                    placed = source.placed(part, self._sequence_keys, log)
+                    self._combiner.add(placed.rows, placed.times, placed.sequence_keys, log)
+                    continue
+                sequence_keys = self._sequence_keys.of(
+                    source.stage_input.port, decoded.partitions, decoded.times
+                )
+                folding.fold(decoded, sequence_keys, self._combiner.states, log)
         return []
 
     def finish(self) -> Parts:
-        """Return a record per group."""
+        """Return a record per group and commit interval."""
         return Parts([self._combiner.finish()])
 
 

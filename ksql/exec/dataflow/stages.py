@@ -14,12 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.core import Settings
 from ksql.exec.dataflow.foreign import ForeignStep, foreign_step
 from ksql.exec.dataflow.layout import KeyedJoin, synthetic, window_columns
 from ksql.exec.dataflow.partitioning.keybytes import key_order
 from ksql.exec.dataflow.partitioning.stream_partitions import join_order
 from ksql.exec.operators.aggregate import AggregateProcessor
 from ksql.exec.operators.chain import ChainProcessor, Link
+from ksql.exec.operators.commit_intervals import COMMIT_INTERVAL, CommitIntervals
 from ksql.exec.operators.folds import Folds, Slot, compile_folds
 from ksql.exec.operators.joining.join_layout import Ending, Side
 from ksql.exec.operators.joining.joins import JoinProcessor, TableJoinProcessor
@@ -108,18 +110,18 @@ class CompiledStage:
 def _aggregate(
     node: Aggregate, folds: Folds, plan: QueryPlan, combined: bool, keep_old: bool
 ) -> Processor:
-    every_change = plan.every_change
+    intervals = commit_intervals(plan)
     match _windows(node):
         case SessionWindows() as sessions:
-            return SessionProcessor(folds, sessions, every_change, keep_old, len(node.folds))
+            return SessionProcessor(folds, sessions, intervals, keep_old, len(node.folds))
         case windows:
-            return AggregateProcessor(folds, windows, every_change, combined, keep_old)
+            return AggregateProcessor(folds, windows, intervals, combined, keep_old)
 
 
 def _final(node: Aggregate, folds: Folds, order: KeyOrder) -> Processor:
     match _windows(node):
         case SessionWindows() as sessions:
-            return SessionProcessor(folds, sessions, True, False, len(node.folds), order)
+            return SessionProcessor(folds, sessions, None, False, len(node.folds), order)
         case Windows() as windows:
             return FinalProcessor(folds, windows, order)
         case None:
@@ -234,6 +236,17 @@ def combining(plan: QueryPlan, node: Aggregate, slots: Sequence[Slot]) -> Combin
     if ordered:
         return _apart(f"{ordered[0]} goes by the order of records")
     return Combining("combined by window before the exchange", by_window=True)
+
+
+def commit_intervals(plan: QueryPlan) -> CommitIntervals | None:
+    """Return in what intervals a group has one change; None if all changes are emitted.
+
+    With EMIT FINAL these are the last ones of windows.
+    """
+    if plan.every_change or is_final(plan):
+        return None
+    stated = Settings(dict(plan.settings)).number(COMMIT_INTERVAL)
+    return CommitIntervals(max(stated, 1))
 
 
 def is_final(plan: QueryPlan) -> bool:

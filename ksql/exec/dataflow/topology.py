@@ -176,4 +176,4 @@ def _emission(plan: QueryPlan, cut: Layout) -> str:
         return ""
     if any(isinstance(node, EmitFinal) for node in nodes(plan.sink)):
         return ", each window once, when it has closed"
-    return ", every change" if plan.every_change else ", one change per key and micro-batch"
+    return ", every change" if plan.every_change else ", one change per key and commit interval"

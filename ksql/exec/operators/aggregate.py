@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ksql.core.types import window_key
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import LogError, Paused, Record, Steps, Store
+from ksql.exec.operators.commit_intervals import CommitIntervals, by_time
 from ksql.exec.operators.folds import Folds, State, log_failure, logged_before, replaced
 from ksql.exec.operators.panes import log_late
 from ksql.exec.operators.windows import Clock, Windows
@@ -28,6 +29,11 @@ GROUPS = b"g"
 Place = tuple[bytes, bytes, int, Record]
 """Space and key of a state, start of its window (or 0), and a record for it."""
 _new = tuple.__new__
+
+
+def place_sequence_key(place: Place) -> int:
+    """Return the sequence key of the record that visits a place."""
+    return place[3].sequence_key
 
 
 class Visits(NamedTuple):
@@ -45,15 +51,15 @@ class Visits(NamedTuple):
 class AggregateProcessor(Paused):
     """The stateful operator.
 
-    ``every_change`` emits for each record, else once per group and call. ``combined`` says that
-    records carry partial states instead of arguments (see ``combine``), with windows that some do
-    so in ``old`` (see ``panes``). ``keep_old`` asks for the replaced row (HAVING and table
-    consumers need it).
+    With ``intervals`` a group has one change for each of them and call, else one for each record.
+    ``combined`` says that records carry partial states instead of arguments (see ``combine``), with
+    windows that some do so in ``old`` (see ``panes``). ``keep_old`` asks for the replaced row
+    (HAVING and table consumers need it).
     """
 
     folds: Folds
     windows: Windows | None
-    every_change: bool
+    intervals: CommitIntervals | None
     combined: bool
     keep_old: bool
 
@@ -63,7 +69,8 @@ class AggregateProcessor(Paused):
             packed = [record.key for record in records]
             store.load(GROUPS, set(packed))
             yield
-            return self._folded(zip(repeat(GROUPS), packed, repeat(0), records), store, log)
+            places = list(zip(repeat(GROUPS), packed, repeat(0), records))
+            return self._folded(places, store, log)
         visits = yield from self.visits(records, self.windows, store, log)
         return self._timed(visits, store, log)
 
@@ -121,28 +128,41 @@ class AggregateProcessor(Paused):
                     window = spaces[start] = clock.space(start), window_key(b"", start)
                 yield window[0], key + window[1], start, record
 
-    def _folded(self, places: Iterable[Place], store: Store, log: LogError) -> Iterator[Record]:
+    def _folded(self, places: Sequence[Place], store: Store, log: LogError) -> Iterator[Record]:
         groups: dict[bytes, _Group] = {}
-        find, apply, every_change = groups.get, self._apply, self.every_change
+        if self.intervals is None:
+            for group, record in self._applied(places, groups, store, log):
+                if (change := self._change(group, record, log)) is not None:
+                    yield change
+        else:
+            for begin, some in self.intervals.divide(places, place_sequence_key):
+                yield from by_time(self._last_changes(some, groups, store, log), begin)
+        generation_mark = self.folds.generation_mark
+        for key, group in groups.items():
+            if group.changed:
+                state = group.state
+                stored = state if generation_mark is None else [generation_mark, *state]
+                store.put(group.space, key, stored)
+
+    def _applied(
+        self, places: Iterable[Place], groups: dict[bytes, _Group], store: Store, log: LogError
+    ) -> Iterator[tuple[_Group, Record]]:
+        """Fold the records; yield each that has not failed."""
+        find, apply = groups.get, self._apply
         for space, key, start, record in places:
             group = find(key)
             if group is None:
                 group = groups[key] = self._group(space, key, start, record, store)
-            if not apply(record, group.state, log):
-                continue
-            group.last = record
-            if every_change and (change := self._change(group, record, log)) is not None:
-                yield change
-        generation_mark = self.folds.generation_mark
-        for key, group in groups.items():
-            if group.last is None:
-                continue
-            store.put(
-                group.space,
-                key,
-                group.state if generation_mark is None else [generation_mark, *group.state],
-            )
-            if not every_change and (change := self._change(group, group.last, log)) is not None:
+            if apply(record, group.state, log):
+                group.changed = True
+                yield group, record
+
+    def _last_changes(
+        self, places: Iterable[Place], groups: dict[bytes, _Group], store: Store, log: LogError
+    ) -> Iterator[Record]:
+        last = dict(self._applied(places, groups, store, log))
+        for group, record in last.items():
+            if (change := self._change(group, record, log)) is not None:
                 yield change
 
     def _group(self, space: bytes, key: bytes, start: int, record: Record, store: Store) -> _Group:
@@ -202,7 +222,7 @@ class AggregateProcessor(Paused):
 class _Group:
     """A group (of a window) while its records are folded; ``row`` is what its consumers know."""
 
-    __slots__ = ("bounds", "key", "last", "row", "space", "state")
+    __slots__ = ("bounds", "changed", "key", "row", "space", "state")
 
     def __init__(self, space: bytes, state: State, key: Row, bounds: Row) -> None:
         self.space = space
@@ -210,4 +230,4 @@ class _Group:
         self.key = key
         self.bounds = bounds
         self.row: Row | None = None
-        self.last: Record | None = None
+        self.changed = False

@@ -1,13 +1,14 @@
 """Folding before the exchange in windows, where late records are still decided after it.
 
 The windows of a record depend on the pane that its time is in. A partition's records of one group
-and pane are folded into one state. It represents them after the exchange, in the place of the first
-of them. A window has closed when the clock of its lane has reached its end and grace. That moment
-lies between two panes. So all times of a pane move the clock equally far, and the state may bring
-its latest one. Take a record whose sequence key, the highest time of its partition, is still before
-the moment at which its first window closes. No record before it in this micro-batch closes one of
-its windows: they all have lower sequence keys. So it is late only if the clock was there when the
-micro-batch began, as then are all records of its state. Any other record leaves as it is.
+and pane are folded into one state, those of each commit interval apart. It represents them after
+the exchange, in the place of the first of them. A window has closed when the clock of its lane has
+reached its end and grace. That moment lies between two panes. So all times of a pane move the clock
+equally far, and the state may bring its latest one. Take a record whose sequence key, the highest
+time of its partition, is still before the moment at which its first window closes. No record before
+it in this micro-batch closes one of its windows: they all have lower sequence keys. So it is late
+only if the clock was there when the micro-batch began, as then are all records of its state. Any
+other record leaves as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.core import codegen, indent
 from ksql.exec.operators.base import Late
+from ksql.exec.operators.commit_intervals import IntervalStates
 from ksql.exec.operators.folds import Slot, change, fresh, size_of
 from ksql.exec.operators.keys import unpack
 from ksql.exec.operators.partial_aggregation import arguments, group_key, names_of, packed_key
@@ -25,13 +27,14 @@ if TYPE_CHECKING:
 
     from ksql.core import Row
     from ksql.exec.operators.base import LogError, Record
+    from ksql.exec.operators.commit_intervals import CommitIntervals
     from ksql.exec.operators.folds import State
     from ksql.exec.operators.windows import Windows
 
 _SOURCE = """\
-def fold(rows, times, offsets, sequence_keys, panes, lost):
-    low = high = 0
-    for i, r, t in zip(range(len(rows)), rows, times):
+def fold(rows, times, offsets, sequence_keys, intervals, lost):
+    low = high = begin = end = 0
+    for i, r, t, h in zip(range(len(rows)), rows, times, sequence_keys):
         if r is None:
             continue
 {lines}
@@ -78,12 +81,16 @@ def pane_lines(
 ) -> list[str]:
     """Return statements that fold the record ``i`` of the time ``t`` into its pane's state.
 
-    ``key`` and ``cells`` as in ``partial_aggregation.fold_lines``. Where a function fails ``lose``
-    is done, and the record is not folded. ``low`` and ``high`` begin as 0.
+    It has the sequence key ``h``, and the panes are in ``intervals``. ``key`` and ``cells`` as in
+    ``partial_aggregation.fold_lines``. Where a function fails ``lose`` is done, and the record is
+    not folded. ``low``, ``high``, ``begin`` and ``end`` are 0 before the first record.
     """
     size = size_of(slots)
     lines, assigns = change("step", slots, cells)
     return [
+        "if not begin <= h < end:",
+        "    begin, end, panes = intervals.at(h)",
+        "    low = high = 0",
         "if not low <= t < high:",
         *indent(_bounds(windows)),
         "    states = panes.get(low)",
@@ -93,7 +100,7 @@ def pane_lines(
         f"g = {key}",
         "s = find(g)",
         "if s is None:",
-        f"    s = states[g] = [{fresh(slots, size)[1:-1]}, 0, offsets[i], sequence_keys[i]]",
+        f"    s = states[g] = [{fresh(slots, size)[1:-1]}, 0, offsets[i], h]",
         "try:",
         *indent(lines or ["pass"]),
         "except Exception:",
@@ -125,10 +132,10 @@ def _bounds(windows: Windows) -> list[str]:
 class Panes:
     """The states of one partition's records, which come in their order."""
 
-    def __init__(self, fold: PaneFold) -> None:
+    def __init__(self, fold: PaneFold, intervals: CommitIntervals | None) -> None:
         self._fold = fold
         #: By the beginning of the pane, then by group.
-        self.states: dict[int, dict[Hashable, State]] = {}
+        self.states: IntervalStates[dict[Hashable, State]] = IntervalStates(intervals)
 
     def add(
         self,
@@ -170,11 +177,12 @@ class Panes:
         known: dict[Hashable, bytes] = {}
         keys: list[bytes] = []
         states: list[State] = []
-        for some in self.states.values():
+        panes = [some for each in self.states.by_begin.values() for some in each.values()]
+        for some in panes:
             known |= {key: packed(key) for key in some.keys() - known.keys()}
             keys += [known[key] for key in some]
             states += some.values()
-        self.states.clear()
+        self.states.by_begin.clear()
         return Folded(
             keys,
             [tuple(s[: size + 1]) for s in states],

@@ -10,21 +10,21 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ksql.core import QueryFailed, codegen, indent, tuple_of
+from ksql.exec.operators.commit_intervals import IntervalStates
 from ksql.exec.operators.folds import Slot, State, change, fresh, functions_of, size_of
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.order import KeyedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from ksql.core import Row
     from ksql.exec.operators.base import LogError
+    from ksql.exec.operators.commit_intervals import CommitIntervals
 
 _SOURCE = """\
-def combine(rows, times, states, log):
-    find = states.get
+def combine(rows, times, sequence_keys, intervals, log):
+    begin = end = 0
     lost = []
-    for r, t in zip(rows, times):
+    for r, t, h in zip(rows, times, sequence_keys):
         if r is None:
             continue
 {lines}
@@ -50,11 +50,16 @@ def compile_combine(slots: Sequence[Slot], width: int, *, plain: bool) -> Combin
 def fold_lines(slots: Sequence[Slot], key: str, cells: Sequence[str]) -> list[str]:
     """Return the statements of a loop that fold a record of the time ``t`` into its group's state.
 
-    ``key`` is the code of its group, ``cells`` are those of the aggregates' arguments. A failure of
-    a function is put into ``lost``, for ``log_failed``; ``names_of`` are known to the loop.
+    It has the sequence key ``h``, and the states are in ``intervals``; ``begin`` and ``end`` are 0
+    before the first record. ``key`` is the code of its group, ``cells`` are those of the
+    aggregates' arguments. A failure of a function is put into ``lost``, for ``log_failed``;
+    ``names_of`` are known to the loop.
     """
     lines, assigns = change("step", slots, cells)
     return [
+        "if not begin <= h < end:",
+        "    begin, end, states = intervals.at(h)",
+        "    find = states.get",
         f"g = {key}",
         "s = find(g)",
         "if s is None:",
@@ -113,17 +118,30 @@ def _pack_one(value: Any) -> bytes:
 class Combiner:
     """The partial states of one task."""
 
-    def __init__(self, combine: Combine) -> None:
+    def __init__(self, combine: Combine, intervals: CommitIntervals) -> None:
         self._fold, self._packed = combine
         #: By group, in the form that the loop uses.
-        self.states: dict[Hashable, State] = {}
+        self.states: IntervalStates[State] = IntervalStates(intervals)
 
-    def add(self, rows: Sequence[Row | None], times: Sequence[int], log: LogError) -> None:
+    def add(
+        self,
+        rows: Sequence[Row | None],
+        times: Sequence[int],
+        sequence_keys: Sequence[int],
+        log: LogError,
+    ) -> None:
         """Take rows in: key columns, then the aggregates' arguments; None is no row."""
-        self._fold(rows, times, self.states, log)
+        self._fold(rows, times, sequence_keys, self.states, log)
 
     def finish(self) -> KeyedBatch:
-        """Return one record per group, with its partial state as row."""
+        """Return one record per group and commit interval, with its partial state as row.
+
+        Its sequence key is the begin of the interval.
+        """
         packed = self._packed
-        rows = [(packed(key), 0, s[0], 0, 0, *s) for key, s in self.states.items()]
+        rows = [
+            (packed(key), 0, s[0], begin, 0, *s)
+            for begin, states in self.states.by_begin.items()
+            for key, s in states.items()
+        ]
         return KeyedBatch(0, 0, 0, 0, rows)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core import Row
 from ksql.exec.operators.base import KeyOrder, Late, LogError, Paused, Record, Steps, Store
+from ksql.exec.operators.commit_intervals import CommitIntervals, by_time
 from ksql.exec.operators.folds import Folds, State, log_failure, logged_before, stepped
 from ksql.exec.operators.sessionstate import Bucket, Group, Session, SessionWindows
 from ksql.exec.operators.suppress import ClosingSessions
@@ -30,15 +31,15 @@ _new = tuple.__new__
 class SessionProcessor(Paused):
     """The stateful operator.
 
-    ``every_change`` emits for each record; otherwise each session that changed is emitted once per
-    call, in the order of the last changes. With ``final``, an order of groups, sessions are emitted
+    With ``intervals`` each session that changed in one is emitted once per call, else for each
+    record. With ``final``, an order of groups, sessions are emitted
     when they close instead. ``keep_old`` asks for the replaced row (HAVING). ``results`` is how
     many columns the aggregates make.
     """
 
     folds: Folds
     windows: SessionWindows
-    every_change: bool
+    intervals: CommitIntervals | None
     keep_old: bool
     results: int
     final: KeyOrder | None = None
@@ -47,7 +48,7 @@ class SessionProcessor(Paused):
         """Fold the records into their groups' sessions."""
         if self.final is None:
             bucket = yield from self.sessions_of(records, store)
-            changes: _Emission = (_Every if self.every_change else _Last)(self, log)
+            changes: _Emission = (_Every if self.intervals is None else _Last)(self, log)
             return self._emitted(records, bucket, changes, log)
         Bucket.load_clock(store)
         Timers.load(store)
@@ -74,12 +75,21 @@ class SessionProcessor(Paused):
     def _emitted(
         self, records: Sequence[Record], bucket: Bucket, changes: _Emission, log: LogError
     ) -> Iterator[Record]:
+        if self.intervals is None:
+            yield from self._changes(records, bucket, changes, log)
+        else:
+            for begin, some in self.intervals.records(records):
+                yield from by_time(self._changes(some, bucket, changes, log), begin)
+        bucket.write(self.folds.generation_mark)
+
+    def _changes(
+        self, records: Sequence[Record], bucket: Bucket, changes: _Emission, log: LogError
+    ) -> Iterator[Record]:
         for record in records:
             bucket.advance(record.timestamp)
             self._take(record, bucket, changes, log)
             yield from changes.after(record)
         yield from changes.finish()
-        bucket.write(self.folds.generation_mark)
 
     def _take(self, record: Record, bucket: Bucket, changes: _Emission, log: LogError) -> None:
         time = record.timestamp
@@ -194,7 +204,7 @@ class _Every:
 
 
 class _Last:
-    """Emits of each session that changed the last change, when the call ends."""
+    """Emits of each session that changed the last change, at the end of an interval."""
 
     def __init__(self, processor: SessionProcessor, log: LogError) -> None:
         self._processor = processor
@@ -220,7 +230,8 @@ class _Last:
 
     def finish(self) -> list[Record]:
         """Return the last changes, in their order."""
-        records = map(self._record, self._pending.values())
+        pending, self._pending = self._pending, {}
+        records = map(self._record, pending.values())
         return [record for record in records if record is not None]
 
     def _put(self, change: _Change) -> None:

@@ -39,10 +39,6 @@ def contents(chain, batches):
     return [record for some in topics.of(sink).values() for record in some], list(lost(running))
 
 
-def values(some):
-    return [(record.timestamp, record.value_bytes) for record in some]
-
-
 def both_ways(chain):
     """The results of the last query live, and over a backlog."""
     live = contents(chain, [[event] for event in chain.events])
@@ -67,41 +63,3 @@ def test_two_writers_of_a_stream_over_a_backlog():
     (live, no_errors), (backlog, errors) = both_ways(chain)
     assert no_errors == errors == []
     assert rows_of(live) == rows_of(backlog)
-
-
-JOINED = (
-    Link(
-        "grouped",
-        "R0",
-        "CREATE TABLE R0 AS SELECT K, COUNT(*) AS C FROM S0 GROUP BY K;",
-        1,
-        ordered=True,
-    ),
-    Link(
-        "joined",
-        "R1",
-        "CREATE STREAM R1 AS SELECT S1.K AS K, S1.N AS N, R0.C AS C FROM S1 JOIN R0 "
-        "ON S1.K = R0.K;",
-        1,
-        ordered=True,
-    ),
-)
-
-
-@pytest.mark.parametrize(
-    "caching",
-    [
-        False,
-        pytest.param(
-            True,
-            marks=pytest.mark.xfail(
-                strict=True, reason="the table has one change of a key in a micro-batch"
-            ),
-        ),
-    ],
-)
-def test_a_stream_meets_a_table_that_another_query_counts(caching):
-    """Caching is the default."""
-    chain = chain_of(*JOINED, topics=("S0", "S1"), caching=caching)
-    (live, _), (backlog, _) = both_ways(chain)
-    assert values(live) == values(backlog)

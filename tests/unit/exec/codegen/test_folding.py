@@ -115,7 +115,6 @@ def a_batch(topic, chance, offset):
 
 
 def test_ordinary_batches_take_one_loop(program, monkeypatch):
-    monkeypatch.setattr(SourceIngest, "rows", None)
     monkeypatch.setattr(SourceIngest, "placed", None)
     ingest = program.ingest()
     assert isinstance(ingest, CombinedIngest | WindowedIngest)

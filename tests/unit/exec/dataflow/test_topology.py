@@ -30,7 +30,7 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
                 "stage 0: AGGREGATE, over 2 buckets",
                 "  from source 0 by (A + 1), repartitioned, combined by window before the exchange",
                 "  state: slot 0 COUNT(), slot 1 SUM(A); windows are kept for 172800000 ms",
-                "sink: topic X, from stage 0, one change per key and micro-batch",
+                "sink: topic X, from stage 0, one change per key and commit interval",
             ],
         ),
         (
@@ -102,7 +102,7 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
                 "stage 1: AGGREGATE, over 2 buckets",
                 "  from stage 0 by B; old and new row of a group in one record (KIP-904)",
                 "  state: slot 0 COUNT()",
-                "sink: topic X, from stage 1, one change per key and micro-batch",
+                "sink: topic X, from stage 1, one change per key and commit interval",
             ],
         ),
     ],

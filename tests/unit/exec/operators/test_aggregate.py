@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ksql.exec.operators.aggregate import AggregateProcessor
 from ksql.exec.operators.base import Record
+from ksql.exec.operators.commit_intervals import CommitIntervals
 from ksql.exec.operators.folds import compile_folds
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.memory import MemoryStore
@@ -13,10 +14,13 @@ from ksql.exec.operators.partial_aggregation import Combiner, compile_combine
 from ksql.exec.operators.windows import Windows
 from tests.unit.exec.operators.support import COUNT, FUSSY, PICKY, SUM, Log, contents, record, slots
 
+INTERVALS = CommitIntervals(3_600_000)
+
 
 def operator(*functions, windows=None, every_change=True, combined=False, keep_old=False):
     folds = compile_folds(slots(*functions))
-    return AggregateProcessor(folds, windows, every_change, combined, keep_old)
+    intervals = None if every_change else INTERVALS
+    return AggregateProcessor(folds, windows, intervals, combined, keep_old)
 
 
 def run(processor, batches, store=None, log=None):
@@ -38,11 +42,30 @@ def test_every_change_is_reported():
     assert out[0].key == pack(("a",))
 
 
-def test_or_the_last_one_of_a_batch():
+def test_or_the_last_one_of_an_interval_and_batch():
     batch = [record("a", (1,), 5, 0), record("b", (2,), 3, 1), record("a", (3,), 4, 2)]
     first, second = run(operator(COUNT, SUM, every_change=False), [batch, [record("a", (9,), 6)]])
-    assert shown(first) == [(("a", 2, 4, 5), 5), (("b", 1, 2, 3), 3)]
+    assert shown(first) == [(("b", 1, 2, 3), 3), (("a", 2, 4, 5), 5)]
     assert shown(second) == [(("a", 3, 13, 6), 6)]
+
+
+def test_a_batch_of_several_intervals_has_a_change_for_each():
+    """A record that is behind belongs to the interval in which it comes, as when it is live."""
+    keys_and_times = [("a", 5), ("b", 6), ("a", 7), ("a", 12), ("b", 8), ("a", 31)]
+    times = [time for _, time in keys_and_times]
+    batch = [
+        record(key, (1,), time, at)._replace(sequence_key=max(times[: at + 1]))
+        for at, (key, time) in enumerate(keys_and_times)
+    ]
+    folds = compile_folds(slots(COUNT))
+    [out] = run(AggregateProcessor(folds, None, CommitIntervals(10), False, True), [batch])
+    assert [(each.row[:2], each.timestamp, each.sequence_key, each.old) for each in out] == [
+        (("b", 1), 6, 6, None),
+        (("a", 2), 7, 7, None),
+        (("b", 2), 8, 10, ("b", 1, 6)),
+        (("a", 3), 12, 12, ("a", 2, 7)),
+        (("a", 4), 31, 31, ("a", 3, 12)),
+    ]
 
 
 def test_row_before_is_given_on_request():
@@ -217,10 +240,9 @@ def test_combined_is_as_uncombined(data, tasks, plain):
         combined: list[Record] = []
         for task in range(tasks):
             part = batch[task::tasks]
-            combiner = Combiner(combine)
-            combiner.add(
-                [(key, x, x) for key, x, _ in part], [time for _, _, time in part], logs[1]
-            )
+            combiner = Combiner(combine, INTERVALS)
+            times = [time for _, _, time in part]
+            combiner.add([(key, x, x) for key, x, _ in part], times, times, logs[1])
             combined += combiner.finish()
         expected = {r.key: r[:4] for r in whole.process(records, stores[0], logs[0])}
         groups = {r.key: r[:4] for r in merging.process(combined, stores[1], logs[1])}
@@ -230,8 +252,8 @@ def test_combined_is_as_uncombined(data, tasks, plain):
 
 
 def test_keys_of_several_columns_and_missing_rows():
-    combiner = Combiner(compile_combine(slots(COUNT), 2, plain=True))
-    combiner.add([("a", 1), None, ("a", 1), ("a", 2)], [5, 9, 3, 1], Log())
+    combiner = Combiner(compile_combine(slots(COUNT), 2, plain=True), INTERVALS)
+    combiner.add([("a", 1), None, ("a", 1), ("a", 2)], [5, 9, 3, 1], [5, 9, 9, 9], Log())
     assert [(r.key, r.row, r.timestamp) for r in combiner.finish()] == [
         (pack(("a", 1)), (5, 2), 5),
         (pack(("a", 2)), (1, 1), 1),

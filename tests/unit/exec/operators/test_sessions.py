@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ksql.exec.operators.commit_intervals import CommitIntervals
 from ksql.exec.operators.folds import Slot, compile_folds
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.memory import MemoryStore
@@ -20,6 +21,7 @@ from tests.unit.exec.operators.support import COUNT, FUSSY, PICKY, SUM, Log, con
 from tests.unit.spark.task.test_pages import DictBackend
 
 WINDOWS = SessionWindows(10, 100, 110)
+INTERVALS = CommitIntervals(3_600_000)
 LISTED = AggregateFunction(
     ("BIGINT",),
     "ARRAY<BIGINT>",
@@ -34,7 +36,9 @@ LISTED = AggregateFunction(
 
 def operator(*functions, windows=WINDOWS, every_change=True, keep_old=False, generations=()):
     folds = compile_folds(slots(*functions), generations)
-    return SessionProcessor(folds, windows, every_change, keep_old, len(functions))
+    return SessionProcessor(
+        folds, windows, None if every_change else INTERVALS, keep_old, len(functions)
+    )
 
 
 def run(processor, batches, store=None, log=None):
@@ -242,12 +246,12 @@ def test_an_aggregate_that_an_upgrade_adds_starts_empty_in_every_session():
     run(operator(COUNT), [at(10, 30)], store)
     added = [Slot(0, COUNT, ()), Slot(1, SUM, (0,))]
     folds = compile_folds(added, (0, 1))
-    processor = SessionProcessor(folds, WINDOWS, True, False, 2)
+    processor = SessionProcessor(folds, WINDOWS, None, False, 2)
     assert run(processor, [[record("a", (4,), 30)]], store) == [[("a", 2, 4, 30, 30, 30)]]
     assert run(processor, [[record("a", (5,), 20)]], store)[0][-1] == ("a", 4, 9, 30, 10, 30)
     # taken back, and tried again with another one in its place
     assert run(operator(COUNT), [[record("a", (), 30)]], store)[0][-1] == ("a", 5, 30, 10, 30)
-    again = SessionProcessor(compile_folds(added, (0, 2)), WINDOWS, True, False, 2)
+    again = SessionProcessor(compile_folds(added, (0, 2)), WINDOWS, None, False, 2)
     assert run(again, [[record("a", (7,), 30)]], store)[0][-1] == ("a", 6, 7, 30, 10, 30)
 
 

@@ -25,10 +25,10 @@ from tests.unit.spark.task.test_pages import DictBackend
 FOLDS = compile_folds(slots(COUNT))
 WINDOWS, SESSIONS = Windows(10, 10, 0, 10_000), SessionWindows(10, 0, 10_000)
 PROCESSORS = {
-    "windows": AggregateProcessor(FOLDS, WINDOWS, True, False, False),
-    "sessions": SessionProcessor(FOLDS, SESSIONS, True, False, 1),
+    "windows": AggregateProcessor(FOLDS, WINDOWS, None, False, False),
+    "sessions": SessionProcessor(FOLDS, SESSIONS, None, False, 1),
     "final": FinalProcessor(FOLDS, WINDOWS, bytes),
-    "final sessions": SessionProcessor(FOLDS, SESSIONS, True, False, 1, bytes),
+    "final sessions": SessionProcessor(FOLDS, SESSIONS, None, False, 1, bytes),
     "stream-stream": StreamJoinProcessor(
         Side(0, (0,)), Side(1, (0,)), True, True, Within(5, 5, 10_000, eager=False), Ending()
     ),

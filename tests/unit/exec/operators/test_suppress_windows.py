@@ -32,7 +32,7 @@ def tumbling(*functions, size=10, grace=0, advance=None, keep=KEEPING, order=byt
 def sessions(*functions, gap=10, grace=0, keep=KEEPING, order=bytes):
     folds = compile_folds(slots(*functions))
     windows = SessionWindows(gap, grace, gap + grace + keep)
-    return SessionProcessor(folds, windows, True, False, len(functions), order)
+    return SessionProcessor(folds, windows, None, False, len(functions), order)
 
 
 def run(processor, batches, store=None, log=None):
@@ -246,7 +246,7 @@ def test_the_results_are_the_last_ones_of_every_change(entries, size, grace, adv
     records = [record(key, (value,), time, n) for n, (key, time, value) in enumerate(entries)]
     records.append(record("z", (0,), 10_000, len(records)))
     final = tumbling(SUM, size=size, grace=grace, advance=min(size, advance))
-    every = AggregateProcessor(final.folds, final.windows, True, False, False)
+    every = AggregateProcessor(final.folds, final.windows, None, False, False)
     [changes] = run(every, [records])
     last = {(row[0], row[-2]): row for row in changes if row[0] != "z"}
     [out] = run(final, [records])
@@ -257,7 +257,7 @@ def test_the_results_are_the_last_ones_of_every_change(entries, size, grace, adv
 def test_sessions_are_emitted_as_they_end_up(entries, gap):
     records = [record(key, (value,), time, n) for n, (key, time, value) in enumerate(entries)]
     closing = sessions(SUM, gap=gap, grace=1000)
-    every = SessionProcessor(closing.folds, closing.windows, True, False, 1)
+    every = SessionProcessor(closing.folds, closing.windows, None, False, 1)
     changes = every.process(records, MemoryStore(), Log())
     last = {}
     for change in changes:

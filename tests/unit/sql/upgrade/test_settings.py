@@ -53,6 +53,7 @@ def test_every_property_belongs_somewhere(row):
 OTHER = {
     "bool": lambda row: "false" if row.default == "true" else "true",
     "choice": lambda row: next(each for each in row.choices if each != row.default),
+    "int": lambda row: str(int(row.default) + 1),
 }
 
 
