@@ -148,7 +148,7 @@ public class KafkaRanges implements TableProvider {
             Gate.pass(gate);
         } catch (InterruptedException end) {
             stream.stop();
-            throw TimeCut.interrupted(end);
+            throw Consumers.interrupted(end);
         }
     }
 
