@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-import uuid
 from dataclasses import replace
 
-from confluent_kafka import Producer
-
 from ksql.spark.query.spec import Link, State
+from tests.spark.upstream import FAR_MS, FOR_EVER_MS, NOTHING, Progresses, producer, reader_of
 from tests.waits import await_true
-
-FOR_EVER_MS = 86_400_000
-FAR_MS = 10**15
-NOTHING = -(2**63)
 
 
 def chain(desk, wait_ms):
@@ -186,22 +180,6 @@ def test_a_restarted_query_knows_what_it_has_read_of_transactions(runtime, desk,
     assert len(desk.read(sink)) == 10
 
 
-def reader_of(desk, stream, between, sink):
-    """A query that waits for the writer of ``between`` as long as it takes; and that one's name."""
-    spec = desk.spec("copy", [stream, between], sink, name="second", sink_topic=sink)
-    upstream = f"first_{desk.folder.name}"
-    links = {upstream: Link(between, ("none",), begun=1), spec.name: Link(sink, (stream, between))}
-    return replace(spec, chain=links, upstream_wait_ms=FOR_EVER_MS), upstream
-
-
-def producer(desk):
-    """A producer in an open transaction."""
-    client = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
-    client.init_transactions()
-    client.begin_transaction()
-    return client
-
-
 def test_does_not_wait_for_its_own_input(desk, start):
     """Two queries that read each other's results, and nothing moves them but the first record."""
     one, other = desk.topic(), desk.topic()
@@ -233,43 +211,6 @@ def test_waits_for_a_query_that_had_read_all_when_it_stops(desk, start):
     assert start(specs[0]).await_idle(desk.ends(source))
     assert reading.await_idle(desk.ends(between, other))
     assert len(desk.read(sink)) == 2
-
-
-class Progresses:
-    """What the queries of Spark's process say to each other, at times of the test's choice."""
-
-    def __init__(self, runtime, desk):
-        self._jvm = runtime.session.sparkContext._jvm
-        self.first, self.second = (f"{name}_{desk.folder.name}" for name in ("first", "second"))
-
-    def announce(self, begun, now_ms, wait_ms=30_000):
-        sources = self._jvm.java.util.HashSet()
-        sources.add(self.first)
-        announce = self._jvm.ksql.Progress.announce
-        announce(self.first, self._jvm.java.util.HashSet(), self.first, begun, wait_ms, now_ms)
-        announce(self.second, sources, self.second, 1, wait_ms, now_ms)
-
-    def waits_for(self, now_ms):
-        return set(self._jvm.ksql.Progress.upstream(self.second, now_ms))
-
-    def begin(self, now_ms):
-        """As a source does at its first look."""
-        self._jvm.ksql.Progress.begin(self.first)
-        self._jvm.ksql.Progress.done(self.first, None, now_ms)
-
-    def plan(self, until):
-        """A batch; its records are those up to a time."""
-        self._jvm.ksql.Progress.planned(self.first, until, self._jvm.java.util.HashMap())
-
-    def done(self, now_ms):
-        self._jvm.ksql.Progress.done(self.first, None, now_ms)
-
-    def until(self):
-        """The time up to which its readers know it to be."""
-        return self._jvm.ksql.Progress.upstream(self.second, 0)[self.first].until()
-
-    def stop(self, now_ms):
-        self._jvm.ksql.Progress.stop(self.first, now_ms)
 
 
 def test_waits_for_a_query_that_is_starting(runtime, desk):

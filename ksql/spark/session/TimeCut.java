@@ -78,13 +78,14 @@ final class TimeCut implements AutoCloseable {
         long until = Progress.ALL;
         Map<TopicPartition, Long> visible = Map.copyOf(to);
         for (Progress.Upstream each : seen.queries().values()) {
+            clip(from, to, each.ends());
+        }
+        for (Progress.Upstream each : seen.queries().values()) {
             long reached = each.isSeen(visible) ? each.until() : Progress.NOTHING;
             if (reached != Progress.ALL && isBehind(reached, new Behind(index, from, to, most))) {
                 continue; // what it adds comes after later records anyway
             }
             until = Math.min(until, reached);
-            each.ends().forEach((place, end) -> to.computeIfPresent(
-                place, (known, latest) -> Math.max(Math.min(latest, end), from.getOrDefault(place, 0L))));
         }
         if (until == Progress.NOTHING) {
             to.replaceAll((place, latest) -> from.getOrDefault(place, 0L));
@@ -92,6 +93,13 @@ final class TimeCut implements AutoCloseable {
             to.putAll(new Behind(index, from, to, most).surelyBefore(until));
         }
         return until;
+    }
+
+    /** Takes away what lies behind those ends: it is half of a batch, of whatever time. */
+    private static void clip(
+            Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, Map<TopicPartition, Long> ends) {
+        ends.forEach((place, end) -> to.computeIfPresent(
+            place, (known, latest) -> Math.max(Math.min(latest, end), from.getOrDefault(place, 0L))));
     }
 
     /** Whether records of that time or later were read already. */
