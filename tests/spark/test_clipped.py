@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ksql.spark.query.spec import Link
 from tests.spark.upstream import FAR_MS, ends_in_java, reader_of
 from tests.waits import await_true
 
@@ -26,3 +29,22 @@ def test_half_of_a_batch_is_not_read_of_a_query_that_is_behind_either(runtime, d
     progress.done(upstream, None, 0)
     assert reading.await_idle(desk.ends(stream, between))
     assert len(desk.read(sink)) == 3
+
+
+def test_a_half_done_batch_that_runs_again_is_waited_for(runtime, desk, start):
+    """However long that takes: the wait for a query that does not run would be over at once."""
+    source, sink, gate = desk.topic(1), desk.topic(1), desk.folder / "gate"
+    gate.mkdir()
+    desk.send(source, ("k", "v"))
+    spec = desk.spec("copy", source, sink, sink_topic=sink, waits_at=str(gate))
+    reader = f"reader_{desk.folder.name}"
+    chain = {spec.name: Link(sink, (source,), 1), reader: Link("", (sink,), 1)}
+    upstream = runtime.session.sparkContext._jvm.ksql.Progress.upstream
+    for _ in range(2):
+        running = start(replace(spec, chain=chain))
+        await_true("its batch has begun", (gate / "reached").exists)
+        assert set(upstream(reader, FAR_MS)) == {spec.name}
+        running.stop(graceful=False)
+        assert running.half_done()
+        assert set(upstream(reader, FAR_MS)) == set()
+        (gate / "reached").unlink()

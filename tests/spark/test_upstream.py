@@ -250,6 +250,20 @@ def test_waits_a_limited_time_for_a_query_that_fails_again_and_again(runtime, de
     assert progress.waits_for(FAR_MS) == {progress.first}  # it runs
 
 
+def test_waits_for_a_half_done_batch_that_runs_again(runtime, desk):
+    """Such a batch is run before the query looks at what there is."""
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.begin(0)
+    progress.plan(9)
+    progress.stop(1_000)
+    assert progress.waits_for(31_001) == set()
+    progress.rerun()
+    assert progress.waits_for(FAR_MS) == {progress.first}
+    progress.stop(40_000)
+    assert progress.waits_for(40_000) == set(), "it has failed since 1,000"
+
+
 def test_a_query_that_works_again_is_waited_for_again(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(1, 0)

@@ -65,6 +65,10 @@ class Progresses:
         self._jvm.ksql.Progress.begin(self.first)
         self._jvm.ksql.Progress.done(self.first, None, now_ms)
 
+    def rerun(self):
+        """As a source does whose checkpoint has a half-done batch."""
+        self._jvm.ksql.Progress.rerun(self.first)
+
     def plan(self, until):
         """A batch; its records are those up to a time."""
         self._jvm.ksql.Progress.planned(self.first, until, self._jvm.java.util.HashMap())

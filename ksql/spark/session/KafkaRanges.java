@@ -290,6 +290,9 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public InputPartition[] planInputPartitions(Offset start, Offset end) {
+            if (begin == null) { // the checkpoint says what the batch has
+                upstreams.rerun();
+            }
             if (emptyBatch >= 0) {
                 return new InputPartition[] {new Range("", 0, 0, 1)};
             }

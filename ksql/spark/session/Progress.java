@@ -133,6 +133,19 @@ public final class Progress {
     }
 
     /**
+     * The query runs a batch again that was half done when it ended. While that takes, it runs; what
+     * it has done before it ended is known, and where the batch began.
+     */
+    public static synchronized void rerun(String query) {
+        Progress known = QUERIES.get(query);
+        if (known != null) {
+            known.stopped = false;
+            known.starting = false;
+            Progress.class.notifyAll();
+        }
+    }
+
+    /**
      * The batch that was planned before, if there was one, is done.
      *
      * @param written where its topic ends now, with what transactions still hide; null if nothing

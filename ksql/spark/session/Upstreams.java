@@ -60,6 +60,10 @@ final class Upstreams {
         Progress.begin(query);
     }
 
+    void rerun() {
+        Progress.rerun(query);
+    }
+
     void done(TimeCut cut) {
         long now = System.currentTimeMillis();
         boolean hidden = transactions && Progress.isInBatch(query) && Progress.hasReaders(query, now);
