@@ -295,6 +295,20 @@ def test_a_batch_that_was_never_begun_is_not_done(runtime, desk):
     assert progress.until() == 9
 
 
+def test_a_reader_that_is_new_within_a_batch_waits_for_its_end(runtime, desk):
+    """Where the batch begins in the topic was not looked at: there was no reader."""
+    progress = Progresses(runtime, desk)
+    progress.announce_first(1, 0)
+    progress.begin(0)
+    progress.plan(5)
+    progress.done(0)
+    progress.plan(9)
+    progress.announce(1, 0)
+    assert progress.until() == NOTHING
+    progress.done(0)
+    assert progress.until() == 9
+
+
 def test_waits_a_limited_time_for_a_query_that_does_not_run(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(0, 0)

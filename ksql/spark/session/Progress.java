@@ -173,7 +173,8 @@ public final class Progress {
      * The query has planned a batch, or found nothing to do.
      *
      * @param until the time up to which its inputs are processed then
-     * @param ends where its topic ends before the batch; null if there is none
+     * @param ends where its topic ends before the batch, empty if that was not looked at as nobody
+     *     read it; null if there is no batch
      */
     public static synchronized void planned(String query, long until, Map<TopicPartition, Long> ends) {
         Progress known = QUERIES.get(query);
@@ -191,13 +192,12 @@ public final class Progress {
         }
     }
 
-    /** Whether another query reads what this one writes. */
-    public static synchronized boolean hasReaders(String query, long nowMs) {
+    /** Whether another query reads what this one writes, or may do so again. */
+    public static synchronized boolean hasReaders(String query) {
         Progress known = QUERIES.get(query);
         return known != null && !known.sink.isEmpty()
-            && QUERIES.entrySet().stream()
-                .anyMatch(each -> !each.getKey().equals(query)
-                    && !each.getValue().isGone(nowMs) && each.getValue().sources.contains(known.sink));
+            && QUERIES.entrySet().stream().anyMatch(each ->
+                !each.getKey().equals(query) && each.getValue().sources.contains(known.sink));
     }
 
     /** What the queries say that write what this one reads; theirs is what those before them say. */
@@ -212,11 +212,16 @@ public final class Progress {
             if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(nowMs)) {
                 boolean marked = nowMs - each.writtenAtMs > each.waitMs;
                 found.put(name, new Upstream(
-                    each.doneUntil, each.inBatch ? each.endsBefore : Map.of(),
+                    each.until(), each.inBatch ? each.endsBefore : Map.of(),
                     marked ? Map.of() : each.written, each.batches));
             }
         });
         return found;
+    }
+
+    /** A reader that is new within a batch cannot tell where the batch begins: it knows nothing then. */
+    private long until() {
+        return inBatch && endsBefore.isEmpty() ? NOTHING : doneUntil;
     }
 
     /** The query itself and all that read, at however many removes, what it writes. */

@@ -66,7 +66,7 @@ final class Upstreams {
 
     void done(TimeCut cut) {
         long now = System.currentTimeMillis();
-        boolean hidden = transactions && Progress.isInBatch(query) && Progress.hasReaders(query, now);
+        boolean hidden = transactions && !sink.isEmpty() && Progress.isInBatch(query);
         Progress.done(query, hidden ? cut.writtenEnds(sink) : null, now);
     }
 
@@ -79,7 +79,7 @@ final class Upstreams {
     }
 
     void planned(long until, boolean batch, TimeCut cut) {
-        boolean stated = batch && Progress.hasReaders(query, System.currentTimeMillis());
+        boolean stated = batch && Progress.hasReaders(query);
         Progress.planned(query, until, stated ? cut.writtenEnds(sink) : batch ? Map.of() : null);
     }
 
