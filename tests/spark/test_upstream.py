@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 
 from ksql.spark.query.spec import Link, State
@@ -307,6 +308,15 @@ def test_a_reader_that_is_new_within_a_batch_waits_for_its_end(runtime, desk):
     assert progress.until() == NOTHING
     progress.done(0)
     assert progress.until() == 9
+
+
+def test_the_limit_is_the_readers_own(desk, start, runtime):
+    """The query that starts before it has another one."""
+    (first, second), _ = chain(desk, FOR_EVER_MS)
+    start(replace(first, upstream_wait_ms=0)).stop()
+    start(second)
+    upstream = runtime.session.sparkContext._jvm.ksql.Progress.upstream
+    assert first.name in upstream(second.name, int(time.time() * 1000) + FOR_EVER_MS // 2)
 
 
 def test_waits_a_limited_time_for_a_query_that_does_not_run(runtime, desk):

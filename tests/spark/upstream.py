@@ -51,15 +51,16 @@ class Progresses:
         self.first, self.second = (f"{name}_{desk.folder.name}" for name in ("first", "second"))
 
     def announce(self, begun, now_ms, wait_ms=30_000):
-        self.announce_first(begun, now_ms, wait_ms)
+        self.announce_first(begun, now_ms)
         sources = self._jvm.java.util.HashSet()
         sources.add(self.first)
-        self._jvm.ksql.Progress.announce(self.second, sources, self.second, 1, wait_ms, now_ms)
+        self._jvm.ksql.Progress.announce(self.second, sources, self.second, 1, now_ms)
+        self._jvm.ksql.Progress.limit(self.second, wait_ms)
 
-    def announce_first(self, begun, now_ms, wait_ms=30_000):
+    def announce_first(self, begun, now_ms):
         """As the only query: nobody reads it."""
         sources = self._jvm.java.util.HashSet()
-        self._jvm.ksql.Progress.announce(self.first, sources, self.first, begun, wait_ms, now_ms)
+        self._jvm.ksql.Progress.announce(self.first, sources, self.first, begun, now_ms)
 
     def waits_for(self, now_ms):
         return set(self._jvm.ksql.Progress.upstream(self.second, now_ms))

@@ -37,7 +37,7 @@ public final class Progress {
 
     private final Set<String> sources;
     private final String sink;
-    private final long waitMs;
+    private long waitMs;
     private long begun;
     private long doneUntil = NOTHING;
     private long plannedUntil = NOTHING;
@@ -51,11 +51,10 @@ public final class Progress {
     private boolean stopped;
     private boolean worked;
 
-    private Progress(Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
+    private Progress(Set<String> sources, String sink, long begun, long nowMs) {
         this.sources = sources;
         this.sink = sink;
         this.begun = begun;
-        this.waitMs = waitMs;
         starting = begun > 0;
         stopped = !starting;
         idleSinceMs = nowMs;
@@ -69,10 +68,10 @@ public final class Progress {
      *     One that is to run is waited for until it does, for ten minutes at most
      */
     public static synchronized void announce(
-            String query, Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
+            String query, Set<String> sources, String sink, long begun, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known == null || !known.sink.equals(sink) || !known.sources.equals(sources)) {
-            QUERIES.put(query, new Progress(sources, sink, begun, waitMs, nowMs));
+            QUERIES.put(query, new Progress(sources, sink, begun, nowMs));
         } else if (known.begun < begun) {
             known.begun = begun;
             if (known.stopped) {
@@ -83,13 +82,22 @@ public final class Progress {
         }
     }
 
+    /** The query waits so long for one that does not run, and for marks. */
+    public static synchronized void limit(String query, long waitMs) {
+        Progress known = QUERIES.get(query);
+        if (known != null) {
+            known.waitMs = waitMs;
+        }
+    }
+
     /** The query is ended for good: nobody waits for it. */
     public static synchronized void forget(String query) {
         QUERIES.remove(query);
         Progress.class.notifyAll();
     }
 
-    private boolean isGone(long nowMs) {
+    /** Whether a reader that waits so long has waited for long enough. */
+    private boolean isGone(long waitMs, long nowMs) {
         long idleMs = nowMs - idleSinceMs;
         return stopped && idleMs > waitMs || starting && idleMs > Math.max(waitMs, START_MS);
     }
@@ -209,8 +217,8 @@ public final class Progress {
         }
         Set<String> downstream = downstream(query);
         QUERIES.forEach((name, each) -> {
-            if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(nowMs)) {
-                boolean marked = nowMs - each.writtenAtMs > each.waitMs;
+            if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(reader.waitMs, nowMs)) {
+                boolean marked = nowMs - each.writtenAtMs > reader.waitMs;
                 found.put(name, new Upstream(
                     each.until(), each.inBatch ? each.endsBefore : Map.of(),
                     marked ? Map.of() : each.written, each.batches));

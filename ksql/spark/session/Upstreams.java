@@ -28,7 +28,8 @@ final class Upstreams {
 
     /**
      * Reads the options of a source: {@code queries} has those that run with it, {@code queryName}
-     * its own name among them; {@code transactions} whether it writes in such.
+     * its own name among them; {@code transactions} whether it writes in such; {@code upstreamWaitMs}
+     * how long it waits for one that does not run.
      */
     static Upstreams of(CaseInsensitiveStringMap options) {
         String query = options.get("queryName");
@@ -37,7 +38,6 @@ final class Upstreams {
             return NONE;
         }
         long now = System.currentTimeMillis();
-        long wait = options.getLong("upstreamWaitMs", 0);
         String[] sink = {""};
         try {
             for (Map.Entry<String, JsonNode> each : JSON.readTree(queries).properties()) {
@@ -45,7 +45,7 @@ final class Upstreams {
                 each.getValue().get("sources").forEach(topic -> sources.add(topic.asText()));
                 String written = each.getValue().get("sink").asText();
                 long begun = each.getValue().get("begun").asLong();
-                Progress.announce(each.getKey(), sources, written, begun, wait, now);
+                Progress.announce(each.getKey(), sources, written, begun, now);
                 if (each.getKey().equals(query)) {
                     sink[0] = written;
                 }
@@ -53,6 +53,7 @@ final class Upstreams {
         } catch (JsonProcessingException problem) {
             throw new IllegalArgumentException(queries, problem);
         }
+        Progress.limit(query, options.getLong("upstreamWaitMs", 0));
         return new Upstreams(query, sink[0], options.getBoolean("transactions", false));
     }
 
