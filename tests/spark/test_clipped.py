@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ksql.spark.query.spec import Link
-from tests.spark.upstream import FAR_MS, ends_in_java, reader_of
+from tests.spark.upstream import ALL, FAR_MS, NOTHING, ends_in_java, producer, reader_of
 from tests.waits import await_true
 
 
@@ -48,3 +48,27 @@ def test_a_half_done_batch_that_runs_again_is_waited_for(runtime, desk, start):
         assert running.half_done()
         assert set(upstream(reader, FAR_MS)) == set()
         (gate / "reached").unlink()
+
+
+def test_a_query_with_more_than_a_batch_may_have_has_not_processed_all(runtime, desk, start):
+    """It had: it says how far it is when the first of its batches is done."""
+    source, sink, gate = desk.topic(1), desk.topic(1), desk.folder / "gate"
+    gate.mkdir()
+    spec = desk.spec("copy", source, sink, sink_topic=sink, max_records=10, waits_at=str(gate))
+    reader = f"reader_{desk.folder.name}"
+    chain = {spec.name: Link(sink, (source,), 1), reader: Link("", (sink,), 1)}
+    start(replace(spec, chain=chain))
+    upstream = runtime.session.sparkContext._jvm.ksql.Progress.upstream
+
+    def until():
+        return dict(upstream(reader, 0))[spec.name].until()
+
+    await_true("there is nothing to do", lambda: until() == ALL)
+    written = producer(desk)  # so that they are there all at once
+    for second in range(60):
+        written.produce(source, b"v", b"k", 0, timestamp=1_000_000 + second * 1000)
+    written.commit_transaction()
+    await_true("its batch has begun", (gate / "reached").exists)
+    assert until() == NOTHING
+    (gate / "open").touch()
+    await_true("all batches are done", lambda: until() == ALL)

@@ -11,7 +11,7 @@ from ksql.spark.query.spec import Link
 
 FOR_EVER_MS = 86_400_000
 FAR_MS = 10**15
-NOTHING = -(2**63)
+ALL, NOTHING = 2**63 - 1, -(2**63)
 
 
 def reader_of(desk, stream, between, sink):

@@ -233,6 +233,9 @@ public class KafkaRanges implements TableProvider {
                 return end;
             }
             Offset latest = clipped(start, written);
+            if (!end.equals(latest)) {
+                upstreams.behind();
+            }
             long reached = Progress.ALL;
             if (!end.equals(latest) || !seen.isFree()) {
                 TimeCut.End found = cut.end(start.json(), latest.json(), most, seen);

@@ -178,6 +178,18 @@ public final class Progress {
     }
 
     /**
+     * The query has found more than a batch may have, and plans a batch up to some time. If it had
+     * processed all, it has not any more; how far it is it says when that batch is done.
+     */
+    public static synchronized void behind(String query) {
+        Progress known = QUERIES.get(query);
+        if (known != null && known.doneUntil == ALL) {
+            known.doneUntil = NOTHING;
+            Progress.class.notifyAll();
+        }
+    }
+
+    /**
      * The query has planned a batch, or found nothing to do.
      *
      * @param until the time up to which its inputs are processed then

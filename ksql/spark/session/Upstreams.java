@@ -79,6 +79,10 @@ final class Upstreams {
         return !seen.batches().equals(look().batches());
     }
 
+    void behind() {
+        Progress.behind(query);
+    }
+
     void planned(long until, boolean batch, TimeCut cut) {
         boolean stated = batch && Progress.hasReaders(query);
         Progress.planned(query, until, stated ? cut.writtenEnds(sink) : batch ? Map.of() : null);
