@@ -72,3 +72,25 @@ def test_a_query_with_more_than_a_batch_may_have_has_not_processed_all(runtime, 
     assert until() == NOTHING
     (gate / "open").touch()
     await_true("all batches are done", lambda: until() == ALL)
+
+
+def test_a_record_far_ahead_that_was_read_is_not_where_the_query_is(runtime, desk, start):
+    """The query waits for one behind it all the same, and takes what is older than that one."""
+    stream, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
+    for second in (900, 901, 5_000, 902, 903):
+        desk.send(stream, ("k", f"{second}"), timestamp=second * 1000)
+    spec, upstream = reader_of(desk, stream, between, sink)
+    reading = start(spec)
+    await_true("it has looked at its source", reading.has_started)
+    progress = runtime.session.sparkContext._jvm.ksql.Progress
+    progress.planned(upstream, FAR_MS, None)
+    await_true("what there is is read", lambda: len(desk.read_beside(sink)) == 5)
+    progress.planned(upstream, 1_000_000, None)
+    desk.send(stream, ("k", "older"), timestamp=990_000)
+    desk.send(stream, ("k", "later"), timestamp=1_200_000)
+    desk.send(between, ("k", "older"), timestamp=950_000)
+    await_true("what is older is read", lambda: len(desk.read_beside(sink)) == 7)
+    assert [row["value"] for row in desk.values(sink)][5:] == ["older"] * 2
+    progress.planned(upstream, FAR_MS, None)
+    assert reading.await_idle(desk.ends(stream, between))
+    assert desk.values(sink)[-1]["value"] == "later"

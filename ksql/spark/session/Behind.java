@@ -29,12 +29,7 @@ final class Behind {
         return count;
     }
 
-    /**
-     * The ends before the first record of each partition at this time or later.
-     *
-     * <p>Brokers look at the whole partition: behind a record that is far ahead, all wait with it,
-     * also when it was taken long ago.
-     */
+    /** The ends before the first record of each partition at this time or later. */
     Map<TopicPartition, Long> before(long time) {
         return time == Long.MAX_VALUE ? unread.to() : ends(index.from(time, unread));
     }
@@ -61,13 +56,13 @@ final class Behind {
 
     /** The time before which there is no record: here the search begins, not at the epoch. */
     long earliest() {
-        return index.from(0, unread).values().stream()
+        return index.fromAnywhere(0, unread).values().stream()
             .filter(Objects::nonNull).mapToLong(OffsetAndTimestamp::timestamp).min().orElse(0);
     }
 
-    /** Whether records of that time or later are before the starts. */
-    boolean hasRead(long time) {
-        return index.hasRead(time, unread);
+    /** Whether the query has come to that time in a partition. */
+    boolean hasPassed(long time) {
+        return index.hasPassed(time, unread);
     }
 
     /** All before the first ends; then of those before the others, by the order, as many as a batch may have. */

@@ -102,9 +102,9 @@ final class TimeCut implements AutoCloseable {
             place, (known, latest) -> Math.max(Math.min(latest, end), from.getOrDefault(place, 0L))));
     }
 
-    /** Whether records of that time or later were read already. */
+    /** Whether the query has come to that time already, so that it need not wait for what is behind it. */
     private static boolean isBehind(long time, Behind behind) {
-        return time != Progress.NOTHING && behind.hasRead(time);
+        return time != Progress.NOTHING && behind.hasPassed(time);
     }
 
     private Map<TopicPartition, Long> cut(Behind behind, Map<TopicPartition, Long> to, long most) {

@@ -55,12 +55,27 @@ final class TimeIndex implements AutoCloseable {
         begins = offsets;
     }
 
-    private long firstRead(TopicPartition place) {
-        return begins.getOrDefault(place, 0L);
+    /**
+     * The first record to read of each partition at this time or later.
+     *
+     * <p>Brokers look at the whole partition. Where they find one that was taken, though the query has
+     * not come to that time there, the one that was taken is far ahead; then the next records are read.
+     */
+    Map<TopicPartition, OffsetAndTimestamp> from(long time, Unread unread) {
+        Map<TopicPartition, OffsetAndTimestamp> found = fromAnywhere(time, unread);
+        return Consumers.stoppable(() -> {
+            found.replaceAll((place, first) -> {
+                boolean isTaken = first != null && first.offset() < unread.start(place);
+                return isTaken && !taken(place, unread).hasPassed(time)
+                    ? times(place).first(time, unread.to().get(place), unread.most())
+                    : first;
+            });
+            return found;
+        });
     }
 
-    /** The first record of each partition at this time or later. */
-    Map<TopicPartition, OffsetAndTimestamp> from(long time, Unread unread) {
+    /** The same; in the brokers' index it may be one that was taken. */
+    Map<TopicPartition, OffsetAndTimestamp> fromAnywhere(long time, Unread unread) {
         Map<TopicPartition, Long> asked = new HashMap<>();
         Map<TopicPartition, OffsetAndTimestamp> found = new HashMap<>();
         return Consumers.stoppable(() -> {
@@ -68,8 +83,7 @@ final class TimeIndex implements AutoCloseable {
                 if (!marked.contains(place.topic())) {
                     asked.put(place, time);
                 } else {
-                    times(place).begin(unread.start(place), firstRead(place));
-                    found.put(place, times(place).first(time, end, unread.most()));
+                    found.put(place, taken(place, unread).first(time, end, unread.most()));
                 }
             });
             if (!asked.isEmpty()) {
@@ -88,16 +102,23 @@ final class TimeIndex implements AutoCloseable {
         return found;
     }
 
-    /** Whether records of that time or later are before the starts. */
-    boolean hasRead(long time, Unread unread) {
+    /** Whether the query has come to that time in a partition. */
+    boolean hasPassed(long time, Unread unread) {
         Map<TopicPartition, OffsetAndTimestamp> found = seen(time, unread);
-        return unread.from().entrySet().stream().anyMatch(each -> {
-            if (marked.contains(each.getKey().topic())) {
-                return times(each.getKey()).latest() >= time;
+        return Consumers.stoppable(() -> unread.from().keySet().stream().anyMatch(place -> {
+            if (marked.contains(place.topic())) {
+                return taken(place, unread).hasPassed(time);
             }
-            OffsetAndTimestamp first = found.get(each.getKey());
-            return first != null && Math.max(first.offset(), firstRead(each.getKey())) < each.getValue();
-        });
+            OffsetAndTimestamp first = found.get(place);
+            boolean isTaken = first != null && first.offset() < unread.start(place);
+            return isTaken && taken(place, unread).hasPassed(time);
+        }));
+    }
+
+    /** A partition's times, of which all before the start was taken. */
+    private RecordTimes taken(TopicPartition place, Unread unread) {
+        times(place).begin(unread.start(place), begins.getOrDefault(place, 0L));
+        return times(place);
     }
 
     /**
@@ -147,7 +168,7 @@ final class TimeIndex implements AutoCloseable {
     }
 
     private RecordTimes times(TopicPartition place) {
-        return times.computeIfAbsent(place, known -> new RecordTimes(known, consumer()));
+        return times.computeIfAbsent(place, known -> new RecordTimes(known, consumer(), looking()));
     }
 
     /** Where a topic ends now, with the records of transactions whose end is not marked yet. */
