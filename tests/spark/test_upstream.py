@@ -225,6 +225,15 @@ def test_waits_for_a_query_that_is_starting(runtime, desk):
     assert progress.waits_for(730_001) == set()
 
 
+def test_waits_for_a_query_from_the_announcement_of_its_launch_on(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(0, 0)
+    assert progress.waits_for(30_001) == set()
+    launched = int(time.time() * 1000)
+    runtime.announce(progress.first, Link(progress.first, (), begun=1))
+    assert progress.waits_for(launched + 600_000) == {progress.first}
+
+
 def test_waits_a_limited_time_for_a_query_whose_start_fails(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(1, 0)

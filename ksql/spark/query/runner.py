@@ -378,7 +378,7 @@ class SparkRunner:
             met.meeting.cut_over()
             for version in (old.version, new.version):
                 self.running.pop(version, None)
-        self._links.end(old.version)
+        self._links.replace(old.version, new)
         coming = NewPlanHandle(self._host(new), self._runtime.watch)
         self.running[new.version] = coming.query
         coming.start()
