@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from ksql.spark.query.spec import Link
@@ -94,3 +95,63 @@ def test_a_record_far_ahead_that_was_read_is_not_where_the_query_is(runtime, des
     progress.planned(upstream, FAR_MS, None)
     assert reading.await_idle(desk.ends(stream, between))
     assert desk.values(sink)[-1]["value"] == "later"
+
+
+def writers_of(desk, stream, between, sink):
+    """A query that reads what two others write; and their names."""
+    spec, one = reader_of(desk, stream, between, sink)
+    other = f"other_{desk.folder.name}"
+    return replace(spec, chain={**spec.chain, other: Link(between, ("none",), begun=1)}), one, other
+
+
+def test_another_topic_does_not_overtake_where_one_of_two_writers_is_in_a_batch(
+    runtime, desk, start
+):
+    """The reader ends where that batch begins: what the other one has written later is not seen."""
+    stream, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
+    spec, one, other = writers_of(desk, stream, between, sink)
+    reading = start(spec)
+    await_true("it has looked at its source", reading.has_started)
+    jvm, now_ms = runtime.session.sparkContext._jvm, int(time.time() * 1000)
+    progress, before = jvm.ksql.Progress, ends_in_java(jvm, desk, between)
+    progress.planned(one, 5_000_000, None)
+    progress.planned(one, 6_000_000, before)
+    progress.planned(other, 1_000_000, before)
+    progress.done(other, before, now_ms)
+    progress.planned(other, 2_000_000, before)
+    desk.send(between, ("k", "of the other"), timestamp=1_100_000)
+    progress.done(other, ends_in_java(jvm, desk, between), now_ms)
+    desk.send(stream, ("k", "earlier"), timestamp=900_000)
+    desk.send(stream, ("k", "later"), timestamp=1_500_000)
+    await_true("what is earlier is read", lambda: len(desk.read_beside(sink)) == 1)
+    assert desk.values(sink)[0]["value"] == "earlier"
+    progress.done(one, ends_in_java(jvm, desk, between), now_ms)
+    assert reading.await_idle(desk.ends(stream, between))
+    assert len(desk.read(sink)) == 3
+
+
+def test_transactions_of_two_writers_do_not_hold_up_their_reader(runtime, desk, start):
+    """One is always open, so that the last batch of the other one is never seen."""
+    stream, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
+    spec, one, other = writers_of(desk, stream, between, sink)
+    reading = start(spec)
+    await_true("it has looked at its source", reading.has_started)
+    jvm, now_ms = runtime.session.sparkContext._jvm, int(time.time() * 1000)
+    progress, before = jvm.ksql.Progress, ends_in_java(jvm, desk, between)
+    progress.planned(one, 5_000_000, None)
+    progress.planned(one, 6_000_000, before)
+    pending = producer(desk)
+    pending.produce(between, b"pending", partition=0)
+    pending.flush()
+    for until, ends in ((1_000_000, before), (2_000_000, ends_in_java(jvm, desk, between))):
+        progress.planned(other, until, before)
+        progress.done(other, ends, now_ms)
+    desk.send(stream, ("k", "earlier"), timestamp=900_000)
+    desk.send(stream, ("k", "later"), timestamp=1_500_000)
+    await_true("what is earlier is read", lambda: len(desk.read_beside(sink)) == 1)
+    assert desk.values(sink)[0]["value"] == "earlier"
+    pending.commit_transaction()
+    progress.done(one, ends_in_java(jvm, desk, between), now_ms)
+    desk.settle(between)
+    assert reading.await_idle(desk.ends(stream, between))
+    assert len(desk.read(sink)) == 3

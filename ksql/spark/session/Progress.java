@@ -4,6 +4,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
@@ -20,6 +21,9 @@ import org.apache.kafka.common.TopicPartition;
  * then no reader sees its records. So a query also states where its topic ended after its last
  * batch, whatever is marked: what lies before that has to be seen whole or not at all.
  *
+ * <p>Where several queries write one topic, a reader may not come to the end of the last batch of one,
+ * as another one is in a batch, or in a transaction. So each of them keeps where its batches ended.
+ *
  * <p>A query that runs, or is about to, is waited for; one that is stopped or fails only for a time, and so are marks.
  *
  * <p>What changes here ends the {@link Arrivals#await waits} of readers.
@@ -33,6 +37,9 @@ public final class Progress {
     /** How long one that is to run may take until its first look. */
     private static final long START_MS = 600_000;
 
+    /** Of how many batches it is known where they ended. */
+    private static final int KEPT = 64;
+
     private static final Map<String, Progress> QUERIES = new HashMap<>();
 
     private final Set<String> sources;
@@ -44,6 +51,7 @@ public final class Progress {
     private Map<TopicPartition, Long> endsBefore = Map.of();
     private Map<TopicPartition, Long> written = Map.of();
     private long writtenAtMs;
+    private final Deque<Batch> finished = new ArrayDeque<>(); // the last one first
     private boolean inBatch;
     private long batches;
     private long idleSinceMs;
@@ -171,9 +179,19 @@ public final class Progress {
                 known.inBatch = false;
                 known.worked = true;
             }
+            if (written != null) {
+                known.keep(new Batch(known.doneUntil, written));
+            }
             known.stopped = false;
             known.starting = false;
             Progress.class.notifyAll();
+        }
+    }
+
+    private void keep(Batch batch) {
+        finished.push(batch);
+        if (finished.size() > KEPT) {
+            finished.removeLast();
         }
     }
 
@@ -220,6 +238,14 @@ public final class Progress {
                 !each.getKey().equals(query) && each.getValue().sources.contains(known.sink));
     }
 
+    /** Whether another query writes the same topic. */
+    public static synchronized boolean isShared(String query) {
+        Progress known = QUERIES.get(query);
+        return known != null && !known.sink.isEmpty()
+            && QUERIES.entrySet().stream().anyMatch(each ->
+                !each.getKey().equals(query) && each.getValue().sink.equals(known.sink));
+    }
+
     /** What the queries say that write what this one reads; theirs is what those before them say. */
     public static synchronized Map<String, Upstream> upstream(String query, long nowMs) {
         Map<String, Upstream> found = new HashMap<>();
@@ -232,8 +258,8 @@ public final class Progress {
             if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(reader.waitMs, nowMs)) {
                 boolean marked = nowMs - each.writtenAtMs > reader.waitMs;
                 found.put(name, new Upstream(
-                    each.until(), each.inBatch ? each.endsBefore : Map.of(),
-                    marked ? Map.of() : each.written, each.batches));
+                    each.until(), each.inBatch ? each.endsBefore : Map.of(), each.written, marked,
+                    isShared(name) ? List.copyOf(each.finished) : List.of(), each.batches));
             }
         });
         return found;
@@ -260,20 +286,52 @@ public final class Progress {
     }
 
     /**
+     * A batch that is finished.
+     *
+     * @param until the time up to which the query had processed its inputs then
+     * @param ends where its topic ended then, hidden records included
+     */
+    record Batch(long until, Map<TopicPartition, Long> ends) {
+        boolean isBefore(Map<TopicPartition, Long> bounds) {
+            return ends.entrySet().stream()
+                .allMatch(each -> bounds.getOrDefault(each.getKey(), 0L) >= each.getValue());
+        }
+    }
+
+    /**
      * What a query says to its readers.
      *
      * @param until the time up to which it has processed its inputs
      * @param ends where its topic ended before the batch that it is in; empty if it is in none
      * @param written where its topic ended after the batch before, hidden records included; empty
-     *     if none were, or if they have been waited for long enough
+     *     if that does not count
+     * @param marked whether hidden records have been waited for long enough
+     * @param finished its last batches, the last one first, if it is not the only one that writes its topic
      * @param batches how many it has begun
      */
     public record Upstream(
-            long until, Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, long batches) {
-        /** Whether a reader that sees the topics up to there sees all that the query has written. */
-        boolean isSeen(Map<TopicPartition, Long> latest) {
-            return written.entrySet().stream()
-                .allMatch(each -> latest.getOrDefault(each.getKey(), 0L) >= each.getValue());
+            long until, Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, boolean marked,
+            List<Batch> finished, long batches) {
+        /** Whether it has processed all, and readers see all of that. */
+        boolean isFree() {
+            return until == ALL && ends.isEmpty() && (marked || written.isEmpty());
+        }
+
+        /**
+         * The time up to which a reader sees what its inputs have given.
+         *
+         * @param visible where the topics end for the reader
+         * @param bounds the same, but not behind where queries are in a batch
+         */
+        long reached(Map<TopicPartition, Long> visible, Map<TopicPartition, Long> bounds) {
+            boolean isSeen = written.entrySet().stream().allMatch(each -> {
+                long seen = visible.getOrDefault(each.getKey(), 0L);
+                long bound = bounds.getOrDefault(each.getKey(), 0L);
+                return bound >= each.getValue() || marked && bound >= seen; // the rest is hidden
+            });
+            return isSeen ? until : finished.stream()
+                .filter(each -> each.isBefore(bounds)).findFirst()
+                .map(each -> Math.min(until, each.until())).orElse(NOTHING);
         }
     }
 }

@@ -80,8 +80,9 @@ final class TimeCut implements AutoCloseable {
         for (Progress.Upstream each : seen.queries().values()) {
             clip(from, to, each.ends());
         }
+        Map<TopicPartition, Long> bounds = Map.copyOf(to);
         for (Progress.Upstream each : seen.queries().values()) {
-            long reached = each.isSeen(visible) ? each.until() : Progress.NOTHING;
+            long reached = each.reached(visible, bounds);
             if (reached != Progress.ALL && isBehind(reached, new Behind(index, from, to, most))) {
                 continue; // what it adds comes after later records anyway
             }

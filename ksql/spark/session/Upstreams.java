@@ -67,8 +67,8 @@ final class Upstreams {
 
     void done(TimeCut cut) {
         long now = System.currentTimeMillis();
-        boolean hidden = transactions && !sink.isEmpty() && Progress.isInBatch(query);
-        Progress.done(query, hidden ? cut.writtenEnds(sink) : null, now);
+        boolean stated = (transactions && !sink.isEmpty() || Progress.isShared(query)) && Progress.isInBatch(query);
+        Progress.done(query, stated ? cut.writtenEnds(sink) : null, now);
     }
 
     Seen look() {
@@ -95,9 +95,7 @@ final class Upstreams {
     /** What the queries upstream have said. */
     record Seen(Map<String, Progress.Upstream> queries) {
         boolean isFree() {
-            return queries.values().stream()
-                .allMatch(each ->
-                    each.until() == Progress.ALL && each.ends().isEmpty() && each.written().isEmpty());
+            return queries.values().stream().allMatch(Progress.Upstream::isFree);
         }
 
         Map<String, Long> batches() {
