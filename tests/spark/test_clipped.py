@@ -141,7 +141,7 @@ def test_transactions_of_two_writers_do_not_hold_up_their_reader(runtime, desk, 
     progress.planned(one, 5_000_000, None)
     progress.planned(one, 6_000_000, before)
     pending = producer(desk)
-    pending.produce(between, b"pending", partition=0)
+    pending.produce(between, b"pending", partition=0, timestamp=1_100_000)
     pending.flush()
     for until, ends in ((1_000_000, before), (2_000_000, ends_in_java(jvm, desk, between))):
         progress.planned(other, until, before)
