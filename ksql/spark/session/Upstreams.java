@@ -67,7 +67,8 @@ final class Upstreams {
 
     void done(TimeCut cut) {
         long now = System.currentTimeMillis();
-        boolean stated = (transactions && !sink.isEmpty() || Progress.isShared(query)) && Progress.isInBatch(query);
+        boolean stated = Progress.isInBatch(query) && Progress.hasReaders(query)
+            && (transactions || Progress.isShared(query));
         Progress.done(query, stated ? cut.writtenEnds(sink) : null, now);
     }
 
