@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+import uuid
 from dataclasses import replace
 
 from ksql.spark.query.spec import Link
+from ksql.sql.catalog.model import Topic
 from tests.spark.upstream import ALL, FAR_MS, NOTHING, ends_in_java, producer, reader_of
 from tests.waits import await_true
 
@@ -87,11 +89,13 @@ def test_a_record_far_ahead_that_was_read_is_not_where_the_query_is(runtime, des
     progress.planned(upstream, FAR_MS, None)
     await_true("what there is is read", lambda: len(desk.read_beside(sink)) == 5)
     progress.planned(upstream, 1_000_000, None)
+    desk.send(stream, ("k", "read"), timestamp=980_000)
+    await_true("it looks anew", lambda: len(desk.read_beside(sink)) == 6)
     desk.send(stream, ("k", "older"), timestamp=990_000)
     desk.send(stream, ("k", "later"), timestamp=1_200_000)
     desk.send(between, ("k", "older"), timestamp=950_000)
-    await_true("what is older is read", lambda: len(desk.read_beside(sink)) == 7)
-    assert [row["value"] for row in desk.values(sink)][5:] == ["older"] * 2
+    await_true("what is older is read", lambda: len(desk.read_beside(sink)) == 8)
+    assert [row["value"] for row in desk.values(sink)][6:] == ["older"] * 2
     progress.planned(upstream, FAR_MS, None)
     assert reading.await_idle(desk.ends(stream, between))
     assert desk.values(sink)[-1]["value"] == "later"
@@ -155,3 +159,21 @@ def test_transactions_of_two_writers_do_not_hold_up_their_reader(runtime, desk, 
     desk.settle(between)
     assert reading.await_idle(desk.ends(stream, between))
     assert len(desk.read(sink)) == 3
+
+
+def test_a_topic_with_the_brokers_times_is_read_by_these(runtime, desk, start):
+    """Its results are later than all that their query has processed, until that is everything."""
+    stream, sink, between = desk.topic(1), desk.topic(1), f"t-{uuid.uuid4().hex[:8]}"
+    desk.admin.create(Topic(between, 1, configs={"message.timestamp.type": "LogAppendTime"}))
+    spec, upstream = reader_of(desk, stream, between, sink)
+    reading = start(spec)
+    await_true("it has looked at its source", reading.has_started)
+    progress = runtime.session.sparkContext._jvm.ksql.Progress
+    progress.planned(upstream, 1_000_000, None)
+    desk.send(between, ("k", "of the query"), timestamp=900_000)
+    desk.send(stream, ("k", "earlier"), timestamp=950_000)
+    await_true("what is earlier is read", lambda: len(desk.read_beside(sink)) == 1)
+    assert desk.values(sink)[0]["value"] == "earlier"
+    progress.planned(upstream, ALL, None)
+    assert reading.await_idle(desk.ends(stream, between))
+    assert len(desk.read(sink)) == 2
