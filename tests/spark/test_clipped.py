@@ -78,7 +78,7 @@ def test_a_query_with_more_than_a_batch_may_have_has_not_processed_all(runtime, 
 
 
 def test_a_record_far_ahead_that_was_read_is_not_where_the_query_is(runtime, desk, start):
-    """The query waits for one behind it all the same, and takes what is older than that one."""
+    """The query waits all the same for one upstream, and takes what is older than that one."""
     stream, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
     for second in (900, 901, 5_000, 902, 903):
         desk.send(stream, ("k", f"{second}"), timestamp=second * 1000)
@@ -90,7 +90,7 @@ def test_a_record_far_ahead_that_was_read_is_not_where_the_query_is(runtime, des
     await_true("what there is is read", lambda: len(desk.read_beside(sink)) == 5)
     progress.planned(upstream, 1_000_000, None)
     desk.send(stream, ("k", "read"), timestamp=980_000)
-    await_true("it looks anew", lambda: len(desk.read_beside(sink)) == 6)
+    await_true("it looks again", lambda: len(desk.read_beside(sink)) == 6)
     desk.send(stream, ("k", "older"), timestamp=990_000)
     desk.send(stream, ("k", "later"), timestamp=1_200_000)
     desk.send(between, ("k", "older"), timestamp=950_000)
