@@ -105,7 +105,7 @@ final class TimeIndex implements AutoCloseable {
     /** Whether the query has come to that time in a partition. */
     boolean hasPassed(long time, Unread unread) {
         Map<TopicPartition, OffsetAndTimestamp> found = seen(time, unread);
-        return Consumers.stoppable(() -> unread.from().keySet().stream().anyMatch(place -> {
+        return Consumers.stoppable(() -> unread.to().keySet().stream().anyMatch(place -> {
             if (marked.contains(place.topic())) {
                 return taken(place, unread).hasPassed(time);
             }
