@@ -125,14 +125,17 @@ def test_keys_stay_if_the_result_is_given_partitions(desk, start, tag, base, sta
     plan = plan_of(world.query(f"W{tag}"))
     assert has_one_writer(plan)
     more = {"moved": plan.placement == "moved", "result_partitions": plan.partitions}
-    for grown in (False, True):
-        if grown:
-            desk.grow(f"W{tag}", 2 * PARTITIONS)
-        for key in KEYS:
-            value = json.dumps({"K": key, "N": 1}).encode()
-            desk.sender.send(f"s{tag}", None, value, timestamp=base)
+    rows = [json.dumps({"K": key, "N": 1}).encode() for key in KEYS]
+
+    def results():
+        for row in rows:
+            desk.sender.send(f"s{tag}", None, row, timestamp=base)
         desk.sender.flush()
-        records = hosted(desk, start, world.query(f"W{tag}").plan, "w", **more)
+        return hosted(desk, start, world.query(f"W{tag}").plan, "w", **more)
+
+    results()
+    desk.grow(f"W{tag}", 2 * PARTITIONS)
+    records = results()
     assert len(records) == 2 * len(KEYS)
     expected = chosen(desk, [key.encode() for key in KEYS])
     assert {(record.key, record.partition) for record in records} == set(expected.items())
