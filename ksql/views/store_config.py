@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import QueryId, canonical
 from ksql.core.types import UNIT_MS, format_timestamp
-from ksql.exec.dataflow import plan_of
-from ksql.exec.dataflow.layout import layout
+from ksql.exec.dataflow import has_one_writer, plan_of
 from ksql.sql.plan import Aggregate, codec
 from ksql.sql.plan.walk import nodes
 from ksql.views.stores.store_types import SETTING, StoreType, store_type
@@ -54,19 +53,14 @@ def store_config_of(catalog: Catalog, source: DataSource, settings: Settings) ->
 
 @lru_cache(maxsize=4096)  # of every table, at each change of the catalog
 def _is_sole(text: str) -> bool:
-    """Return whether each partition of a query's topic is written by one of its tasks.
-
-    Tasks of a query without state may share partitions, as do all of an earlier version's plan.
-    """
+    """Return whether each partition of a query's topic is written by one of its tasks."""
     try:
         plan = codec.loads(text)
     except (
         codec.UnreadablePlan
     ):  # what runs the query reports it; its topic has records all the same
         return False
-    return plan.placement == "moved" or (
-        plan.placement == "keyed" and bool(layout(plan.sink).stages)
-    )
+    return has_one_writer(plan)
 
 
 def retention_ms(catalog: Catalog, source: DataSource) -> int | None:

@@ -12,6 +12,7 @@ import pytest
 from ksql.control.engine.changes import PutQuery
 from ksql.control.log.record import decode
 from ksql.core.types.windowed import WindowedKeys
+from ksql.exec.dataflow import has_one_writer, plan_of
 from ksql.exec.dataflow.load import load
 from ksql.sql.catalog.model import Topic
 from ksql.sql.plan import codec
@@ -105,6 +106,39 @@ def test_windows_lie_with_their_key(desk, start, tag, base, window, size_ms, gua
     expected = chosen(desk, [key.encode() for key in KEYS])
     assert set(expected.values()) == set(range(PARTITIONS))
     assert {(inner(each, size_ms), each.partition) for each in records} == set(expected.items())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE W{tag} AS SELECT K, COUNT(*) AS C FROM S{tag} GROUP BY K;",
+        "CREATE STREAM W{tag} AS SELECT K, N FROM S{tag} PARTITION BY K;",
+    ],
+)
+def test_keys_stay_if_the_result_is_given_partitions(desk, start, tag, base, statement):
+    """Each partition has one writer, whose part of the state depends on how many there were."""
+    world = World(
+        f"CREATE STREAM S{tag} (I INT KEY, K STRING, N INT) " + DECLARED.format(name=f"s{tag}"),
+        statement.format(tag=tag),
+    )
+    desk.admin.create(Topic(f"s{tag}", PARTITIONS))
+    plan = plan_of(world.query(f"W{tag}"))
+    assert has_one_writer(plan)
+    more = {"moved": plan.placement == "moved", "result_partitions": plan.partitions}
+    rows = [json.dumps({"K": key, "N": 1}).encode() for key in KEYS]
+
+    def results():
+        for row in rows:
+            desk.sender.send(f"s{tag}", None, row, timestamp=base)
+        desk.sender.flush()
+        return hosted(desk, start, world.query(f"W{tag}").plan, "w", **more)
+
+    results()
+    desk.grow(f"W{tag}", 2 * PARTITIONS)
+    records = results()
+    assert len(records) == 2 * len(KEYS)
+    expected = chosen(desk, [key.encode() for key in KEYS])
+    assert {(record.key, record.partition) for record in records} == set(expected.items())
 
 
 def frozen(place, query_id):

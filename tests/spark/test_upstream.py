@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import uuid
+import time
 from dataclasses import replace
 
-from confluent_kafka import Producer
-
 from ksql.spark.query.spec import Link, State
+from tests.spark.upstream import FAR_MS, FOR_EVER_MS, NOTHING, Progresses, producer, reader_of
 from tests.waits import await_true
-
-FOR_EVER_MS = 86_400_000
-FAR_MS = 10**15
-NOTHING = -(2**63)
 
 
 def chain(desk, wait_ms):
@@ -180,26 +175,11 @@ def test_a_restarted_query_knows_what_it_has_read_of_transactions(runtime, desk,
     waiting, upstream = reader_of(desk, old, between, sink)
     reading = start(replace(waiting, chain={**links, **waiting.chain}))
     await_true("it has looked at its source", reading.has_started)
+    runtime.forget("writer")  # nobody waits for it
     runtime.session.sparkContext._jvm.ksql.Progress.planned(upstream, 1_005_000, None)
     desk.send(between, ("k", "v"), timestamp=1_200_000)
     assert reading.await_idle(desk.ends(old, between))
     assert len(desk.read(sink)) == 10
-
-
-def reader_of(desk, stream, between, sink):
-    """A query that waits for the writer of ``between`` as long as it takes; and that one's name."""
-    spec = desk.spec("copy", [stream, between], sink, name="second", sink_topic=sink)
-    upstream = f"first_{desk.folder.name}"
-    links = {upstream: Link(between, ("none",), begun=1), spec.name: Link(sink, (stream, between))}
-    return replace(spec, chain=links, upstream_wait_ms=FOR_EVER_MS), upstream
-
-
-def producer(desk):
-    """A producer in an open transaction."""
-    client = Producer({**desk.kafka.producer(), "transactional.id": uuid.uuid4().hex})
-    client.init_transactions()
-    client.begin_transaction()
-    return client
 
 
 def test_does_not_wait_for_its_own_input(desk, start):
@@ -235,43 +215,6 @@ def test_waits_for_a_query_that_had_read_all_when_it_stops(desk, start):
     assert len(desk.read(sink)) == 2
 
 
-class Progresses:
-    """What the queries of Spark's process say to each other, at times of the test's choice."""
-
-    def __init__(self, runtime, desk):
-        self._jvm = runtime.session.sparkContext._jvm
-        self.first, self.second = (f"{name}_{desk.folder.name}" for name in ("first", "second"))
-
-    def announce(self, begun, now_ms, wait_ms=30_000):
-        sources = self._jvm.java.util.HashSet()
-        sources.add(self.first)
-        announce = self._jvm.ksql.Progress.announce
-        announce(self.first, self._jvm.java.util.HashSet(), self.first, begun, wait_ms, now_ms)
-        announce(self.second, sources, self.second, 1, wait_ms, now_ms)
-
-    def waits_for(self, now_ms):
-        return set(self._jvm.ksql.Progress.upstream(self.second, now_ms))
-
-    def begin(self, now_ms):
-        """As a source does at its first look."""
-        self._jvm.ksql.Progress.begin(self.first)
-        self._jvm.ksql.Progress.done(self.first, None, now_ms)
-
-    def plan(self, until):
-        """A batch; its records are those up to a time."""
-        self._jvm.ksql.Progress.planned(self.first, until, self._jvm.java.util.HashMap())
-
-    def done(self, now_ms):
-        self._jvm.ksql.Progress.done(self.first, None, now_ms)
-
-    def until(self):
-        """The time up to which its readers know it to be."""
-        return self._jvm.ksql.Progress.upstream(self.second, 0)[self.first].until()
-
-    def stop(self, now_ms):
-        self._jvm.ksql.Progress.stop(self.first, now_ms)
-
-
 def test_waits_for_a_query_that_is_starting(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(1, 0)
@@ -281,6 +224,15 @@ def test_waits_for_a_query_that_is_starting(runtime, desk):
     progress.stop(700_000)  # its start failed
     assert progress.waits_for(730_000) == {progress.first}
     assert progress.waits_for(730_001) == set()
+
+
+def test_waits_for_a_query_from_the_announcement_of_its_launch_on(runtime, desk):
+    progress = Progresses(runtime, desk)
+    progress.announce(0, 0)
+    assert progress.waits_for(30_001) == set()
+    launched = int(time.time() * 1000)
+    runtime.announce(progress.first, Link(progress.first, (), begun=1))
+    assert progress.waits_for(launched + 600_000) == {progress.first}
 
 
 def test_waits_a_limited_time_for_a_query_whose_start_fails(runtime, desk):
@@ -307,6 +259,20 @@ def test_waits_a_limited_time_for_a_query_that_fails_again_and_again(runtime, de
     progress.begin(40_000)
     progress.done(41_000)
     assert progress.waits_for(FAR_MS) == {progress.first}  # it runs
+
+
+def test_waits_for_a_half_done_batch_that_runs_again(runtime, desk):
+    """Such a batch is run before the query looks at what there is."""
+    progress = Progresses(runtime, desk)
+    progress.announce(1, 0)
+    progress.begin(0)
+    progress.plan(9)
+    progress.stop(1_000)
+    assert progress.waits_for(31_001) == set()
+    progress.rerun()
+    assert progress.waits_for(FAR_MS) == {progress.first}
+    progress.stop(40_000)
+    assert progress.waits_for(40_000) == set(), "it has failed since 1,000"
 
 
 def test_a_query_that_works_again_is_waited_for_again(runtime, desk):
@@ -338,6 +304,29 @@ def test_a_batch_that_was_never_begun_is_not_done(runtime, desk):
     progress.done(0)  # it was written, and run again at the start
     progress.begin(0)
     assert progress.until() == 9
+
+
+def test_a_reader_that_is_new_within_a_batch_waits_for_its_end(runtime, desk):
+    """Where the batch begins in the topic was not looked at: there was no reader."""
+    progress = Progresses(runtime, desk)
+    progress.announce_first(1, 0)
+    progress.begin(0)
+    progress.plan(5)
+    progress.done(0)
+    progress.plan(9)
+    progress.announce(1, 0)
+    assert progress.until() == NOTHING
+    progress.done(0)
+    assert progress.until() == 9
+
+
+def test_the_limit_is_the_readers_own(desk, start, runtime):
+    """The query that starts before it has another one."""
+    (first, second), _ = chain(desk, FOR_EVER_MS)
+    start(replace(first, upstream_wait_ms=0)).stop()
+    start(second)
+    upstream = runtime.session.sparkContext._jvm.ksql.Progress.upstream
+    assert first.name in upstream(second.name, int(time.time() * 1000) + FOR_EVER_MS // 2)
 
 
 def test_waits_a_limited_time_for_a_query_that_does_not_run(runtime, desk):

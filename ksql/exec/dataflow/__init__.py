@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps, WarningsWritten
     from ksql.exec.dataflow.load import packed, unpacked
     from ksql.exec.dataflow.moved_records import MovedRecords
+    from ksql.exec.dataflow.partitioning.placement import has_one_writer
     from ksql.exec.dataflow.program import Program, RawBatch, Result, through
     from ksql.exec.dataflow.topic_acl import AT, plan_of, read_topics, start_ms, stated_settings
     from ksql.exec.dataflow.topology import changes_sent, time_counted
@@ -23,6 +24,7 @@ else:
             "future_timestamps": "FutureTimestamps WarningsWritten",
             "load": "packed unpacked",
             "moved_records": "MovedRecords",
+            "partitioning.placement": "has_one_writer",
             "program": "Program RawBatch Result through",
             "topic_acl": "AT plan_of read_topics start_ms stated_settings",
             "topology": "changes_sent time_counted",
@@ -40,6 +42,7 @@ __all__ = [
     "answering",
     "changes_sent",
     "generated_code",
+    "has_one_writer",
     "muted",
     "packed",
     "plan_of",

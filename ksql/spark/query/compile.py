@@ -115,9 +115,10 @@ def outfitted(spec: QuerySpec, topics: Topics) -> TaskEnvironment:
     fit = fitting(limits.batch_bytes, surely=spec.exactly_once)
     sink_id = topics.topic_id(spec.sink_topic) or ""
     environment = replace(environment, fitting=tuple(fit.items()), limits=limits, sink_id=sink_id)
-    if not spec.moved:
+    if not (spec.moved or spec.result_partitions):
         return environment
-    return replace(environment, partitions=topics.partitions(spec.sink_topic))
+    partitions = topics.partitions(spec.sink_topic)
+    return replace(environment, partitions=min(spec.result_partitions or partitions, partitions))
 
 
 def task_environment(spec: QuerySpec) -> TaskEnvironment:

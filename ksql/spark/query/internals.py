@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from ksql.spark.checkpoint.checkpoint import Offsets
+    from ksql.spark.query.spec import Link
 
 FULL_SHARE: Final = 4
 """The weight of a query's pool; that of a candidate, which has less, is a whole number as well."""
@@ -123,6 +124,16 @@ def move_end(session: SparkSession, name: str, offsets: Offsets | None) -> None:
             jvm.ksql.Until.forget(name)
         else:
             jvm.ksql.Until.move(name, json.dumps(offsets))
+
+
+def announce_progress(session: SparkSession, name: str, link: Link, now_ms: int) -> None:
+    """Have the sources of other queries wait for a query that is about to run."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    with contextlib.suppress(*LOST):
+        sources = jvm.java.util.HashSet()
+        for topic in link.sources:
+            sources.add(topic)
+        jvm.ksql.Progress.announce(name, sources, link.sink, link.begun, now_ms)
 
 
 def forget_progress(session: SparkSession, name: str) -> None:

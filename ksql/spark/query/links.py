@@ -46,6 +46,17 @@ class Links:
             self.all[name] = link._replace(begun=0)
         self._runtime.rest(name)
 
+    def replace(self, former: QueryVersion, query: PersistentQuery) -> None:
+        """Have others wait for a query instead of a version of it that is there no more.
+
+        They know the query before that version is forgotten: between these nobody would wait.
+        """
+        self._begin(query)
+        name = query.version.spark_name(self._space)
+        if (link := self.all.get(name)) is not None:
+            self._runtime.announce(name, link)
+        self.end(former)
+
     def end(self, version: QueryVersion) -> None:
         """Have nobody wait for a query that is there no more."""
         name = version.spark_name(self._space)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.core import KsqlError, Settings, is_exactly_once
 from ksql.core.process import NotLeader, in_background
 from ksql.exec import BuildProgress, FirstBatch, Switch
-from ksql.exec.dataflow import plan_of, read_topics, stated_settings, topic_acl
+from ksql.exec.dataflow import has_one_writer, plan_of, read_topics, stated_settings, topic_acl
 from ksql.exec.dataflow.load import load
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import RecoveryOverrides, usable
@@ -378,7 +378,7 @@ class SparkRunner:
             met.meeting.cut_over()
             for version in (old.version, new.version):
                 self.running.pop(version, None)
-        self._links.end(old.version)
+        self._links.replace(old.version, new)
         coming = NewPlanHandle(self._host(new), self._runtime.watch)
         self.running[new.version] = coming.query
         coming.start()
@@ -467,6 +467,7 @@ class SparkRunner:
             stages=program.stages,
             partitions=plan.buckets,
             moved=plan.placement == "moved",
+            result_partitions=plan.partitions if has_one_writer(plan) else 0,
             chain=self._links.all,
             upstream_wait_ms=settings.number(UPSTREAM_WAIT),
             consumer=context.consumer,

@@ -65,6 +65,8 @@ class QuerySpec:
         stages: How many stateful stages the plan has; fixed with the checkpoint.
         partitions: Shuffle partitions and buckets of the exchanges; fixed with the checkpoint.
         moved: Whether results cross an exchange on their way to the sink; fixed like those.
+        result_partitions: Over how many partitions of the sink's topic results are divided, of
+            which each has one writer; fixed like those. 0: over all that it has.
         consumer: Kafka client properties of the source (Java names).
         producer: Kafka client properties of the sink (librdkafka names).
         exactly_once: ``processing.guarantee = exactly_once_v2``.
@@ -102,6 +104,7 @@ class QuerySpec:
     stages: int = 0
     partitions: int = 1
     moved: bool = False
+    result_partitions: int = 0
     consumer: Mapping[str, str] = field(default_factory=dict)
     producer: Mapping[str, str] = field(default_factory=dict)
     exactly_once: bool = False

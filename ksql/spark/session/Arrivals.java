@@ -81,7 +81,7 @@ public final class Arrivals {
     }
 
     private void look() {
-        try (KafkaConsumer<byte[], byte[]> consumer = TimeCut.consumer(client)) {
+        try (KafkaConsumer<byte[], byte[]> consumer = Consumers.of(client)) {
             for (Set<TopicPartition> some = places(); !some.isEmpty(); some = places()) {
                 Thread.sleep(end(consumer, some) ? LOOK_MS : REST_MS);
             }

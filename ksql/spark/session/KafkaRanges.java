@@ -148,7 +148,7 @@ public class KafkaRanges implements TableProvider {
             Gate.pass(gate);
         } catch (InterruptedException end) {
             stream.stop();
-            throw TimeCut.interrupted(end);
+            throw Consumers.interrupted(end);
         }
     }
 
@@ -233,6 +233,9 @@ public class KafkaRanges implements TableProvider {
                 return end;
             }
             Offset latest = clipped(start, written);
+            if (!end.equals(latest)) {
+                upstreams.behind();
+            }
             long reached = Progress.ALL;
             if (!end.equals(latest) || !seen.isFree()) {
                 TimeCut.End found = cut.end(start.json(), latest.json(), most, seen);
@@ -290,6 +293,9 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public InputPartition[] planInputPartitions(Offset start, Offset end) {
+            if (begin == null) { // the checkpoint says what the batch has
+                upstreams.rerun();
+            }
             if (emptyBatch >= 0) {
                 return new InputPartition[] {new Range("", 0, 0, 1)};
             }

@@ -4,6 +4,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
@@ -20,6 +21,9 @@ import org.apache.kafka.common.TopicPartition;
  * then no reader sees its records. So a query also states where its topic ended after its last
  * batch, whatever is marked: what lies before that has to be seen whole or not at all.
  *
+ * <p>Where several queries write one topic, a reader may not come to the end of the last batch of one,
+ * as another one is in a batch, or in a transaction. So each of them keeps where its batches ended.
+ *
  * <p>A query that runs, or is about to, is waited for; one that is stopped or fails only for a time, and so are marks.
  *
  * <p>What changes here ends the {@link Arrivals#await waits} of readers.
@@ -33,17 +37,21 @@ public final class Progress {
     /** How long one that is to run may take until its first look. */
     private static final long START_MS = 600_000;
 
+    /** Of how many batches it is known where they ended. */
+    private static final int KEPT = 64;
+
     private static final Map<String, Progress> QUERIES = new HashMap<>();
 
     private final Set<String> sources;
     private final String sink;
-    private final long waitMs;
+    private long waitMs;
     private long begun;
     private long doneUntil = NOTHING;
     private long plannedUntil = NOTHING;
     private Map<TopicPartition, Long> endsBefore = Map.of();
     private Map<TopicPartition, Long> written = Map.of();
     private long writtenAtMs;
+    private final Deque<Batch> finished = new ArrayDeque<>(); // the last one first
     private boolean inBatch;
     private long batches;
     private long idleSinceMs;
@@ -51,11 +59,10 @@ public final class Progress {
     private boolean stopped;
     private boolean worked;
 
-    private Progress(Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
+    private Progress(Set<String> sources, String sink, long begun, long nowMs) {
         this.sources = sources;
         this.sink = sink;
         this.begun = begun;
-        this.waitMs = waitMs;
         starting = begun > 0;
         stopped = !starting;
         idleSinceMs = nowMs;
@@ -69,10 +76,10 @@ public final class Progress {
      *     One that is to run is waited for until it does, for ten minutes at most
      */
     public static synchronized void announce(
-            String query, Set<String> sources, String sink, long begun, long waitMs, long nowMs) {
+            String query, Set<String> sources, String sink, long begun, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known == null || !known.sink.equals(sink) || !known.sources.equals(sources)) {
-            QUERIES.put(query, new Progress(sources, sink, begun, waitMs, nowMs));
+            QUERIES.put(query, new Progress(sources, sink, begun, nowMs));
         } else if (known.begun < begun) {
             known.begun = begun;
             if (known.stopped) {
@@ -83,13 +90,22 @@ public final class Progress {
         }
     }
 
+    /** The query waits so long for one that does not run, and for marks. */
+    public static synchronized void limit(String query, long waitMs) {
+        Progress known = QUERIES.get(query);
+        if (known != null) {
+            known.waitMs = waitMs;
+        }
+    }
+
     /** The query is ended for good: nobody waits for it. */
     public static synchronized void forget(String query) {
         QUERIES.remove(query);
         Progress.class.notifyAll();
     }
 
-    private boolean isGone(long nowMs) {
+    /** Whether a reader that waits so long has waited for long enough. */
+    private boolean isGone(long waitMs, long nowMs) {
         long idleMs = nowMs - idleSinceMs;
         return stopped && idleMs > waitMs || starting && idleMs > Math.max(waitMs, START_MS);
     }
@@ -133,6 +149,19 @@ public final class Progress {
     }
 
     /**
+     * The query runs a batch again that was half done when it ended. While that takes, it runs; what
+     * it has done before it ended is known, and where the batch began.
+     */
+    public static synchronized void rerun(String query) {
+        Progress known = QUERIES.get(query);
+        if (known != null) {
+            known.stopped = false;
+            known.starting = false;
+            Progress.class.notifyAll();
+        }
+    }
+
+    /**
      * The batch that was planned before, if there was one, is done.
      *
      * @param written where its topic ends now, with what transactions still hide; null if nothing
@@ -150,8 +179,30 @@ public final class Progress {
                 known.inBatch = false;
                 known.worked = true;
             }
+            if (written != null) {
+                known.keep(new Batch(known.doneUntil, written));
+            }
             known.stopped = false;
             known.starting = false;
+            Progress.class.notifyAll();
+        }
+    }
+
+    private void keep(Batch batch) {
+        finished.push(batch);
+        if (finished.size() > KEPT) {
+            finished.removeLast();
+        }
+    }
+
+    /**
+     * The query has found more than a batch may have, and plans a batch up to some time. If it had
+     * processed all, it has not any more; how far it is it says when that batch is done.
+     */
+    public static synchronized void behind(String query) {
+        Progress known = QUERIES.get(query);
+        if (known != null && known.doneUntil == ALL) {
+            known.doneUntil = NOTHING;
             Progress.class.notifyAll();
         }
     }
@@ -160,7 +211,8 @@ public final class Progress {
      * The query has planned a batch, or found nothing to do.
      *
      * @param until the time up to which its inputs are processed then
-     * @param ends where its topic ends before the batch; null if there is none
+     * @param ends where its topic ends before the batch, empty if that was not looked at as nobody
+     *     read it; null if there is no batch
      */
     public static synchronized void planned(String query, long until, Map<TopicPartition, Long> ends) {
         Progress known = QUERIES.get(query);
@@ -178,13 +230,20 @@ public final class Progress {
         }
     }
 
-    /** Whether another query reads what this one writes. */
-    public static synchronized boolean hasReaders(String query, long nowMs) {
+    /** Whether another query reads what this one writes, or may do so again. */
+    public static synchronized boolean hasReaders(String query) {
         Progress known = QUERIES.get(query);
         return known != null && !known.sink.isEmpty()
-            && QUERIES.entrySet().stream()
-                .anyMatch(each -> !each.getKey().equals(query)
-                    && !each.getValue().isGone(nowMs) && each.getValue().sources.contains(known.sink));
+            && QUERIES.entrySet().stream().anyMatch(each ->
+                !each.getKey().equals(query) && each.getValue().sources.contains(known.sink));
+    }
+
+    /** Whether another query writes the same topic. */
+    public static synchronized boolean isShared(String query) {
+        Progress known = QUERIES.get(query);
+        return known != null && !known.sink.isEmpty()
+            && QUERIES.entrySet().stream().anyMatch(each ->
+                !each.getKey().equals(query) && each.getValue().sink.equals(known.sink));
     }
 
     /** What the queries say that write what this one reads; theirs is what those before them say. */
@@ -196,14 +255,19 @@ public final class Progress {
         }
         Set<String> downstream = downstream(query);
         QUERIES.forEach((name, each) -> {
-            if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(nowMs)) {
-                boolean marked = nowMs - each.writtenAtMs > each.waitMs;
+            if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(reader.waitMs, nowMs)) {
+                boolean marked = nowMs - each.writtenAtMs > reader.waitMs;
                 found.put(name, new Upstream(
-                    each.doneUntil, each.inBatch ? each.endsBefore : Map.of(),
-                    marked ? Map.of() : each.written, each.batches));
+                    each.until(), each.inBatch ? each.endsBefore : Map.of(), each.written, marked,
+                    isShared(name) ? List.copyOf(each.finished) : List.of(), each.batches));
             }
         });
         return found;
+    }
+
+    /** A reader that is new within a batch cannot tell where the batch begins: it knows nothing then. */
+    private long until() {
+        return inBatch && endsBefore.isEmpty() ? NOTHING : doneUntil;
     }
 
     /** The query itself and all that read, at however many removes, what it writes. */
@@ -222,20 +286,52 @@ public final class Progress {
     }
 
     /**
+     * A batch that is finished.
+     *
+     * @param until the time up to which the query had processed its inputs then
+     * @param ends where its topic ended then, hidden records included
+     */
+    record Batch(long until, Map<TopicPartition, Long> ends) {
+        boolean isBefore(Map<TopicPartition, Long> bounds) {
+            return ends.entrySet().stream()
+                .allMatch(each -> bounds.getOrDefault(each.getKey(), 0L) >= each.getValue());
+        }
+    }
+
+    /**
      * What a query says to its readers.
      *
      * @param until the time up to which it has processed its inputs
      * @param ends where its topic ended before the batch that it is in; empty if it is in none
      * @param written where its topic ended after the batch before, hidden records included; empty
-     *     if none were, or if they have been waited for long enough
+     *     if that does not count
+     * @param marked whether hidden records have been waited for long enough
+     * @param finished its last batches, the last one first, if it is not the only one that writes its topic
      * @param batches how many it has begun
      */
     public record Upstream(
-            long until, Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, long batches) {
-        /** Whether a reader that sees the topics up to there sees all that the query has written. */
-        boolean isSeen(Map<TopicPartition, Long> latest) {
-            return written.entrySet().stream()
-                .allMatch(each -> latest.getOrDefault(each.getKey(), 0L) >= each.getValue());
+            long until, Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, boolean marked,
+            List<Batch> finished, long batches) {
+        /** Whether it has processed all, and readers see all of that. */
+        boolean isFree() {
+            return until == ALL && ends.isEmpty() && (marked || written.isEmpty());
+        }
+
+        /**
+         * The time up to which a reader sees what its inputs have given.
+         *
+         * @param visible where the topics end for the reader
+         * @param bounds the same, but not behind where queries are in a batch
+         */
+        long reached(Map<TopicPartition, Long> visible, Map<TopicPartition, Long> bounds) {
+            boolean isSeen = written.entrySet().stream().allMatch(each -> {
+                long seen = visible.getOrDefault(each.getKey(), 0L);
+                long bound = bounds.getOrDefault(each.getKey(), 0L);
+                return bound >= each.getValue() || marked && bound >= seen; // the rest is hidden
+            });
+            return isSeen ? until : finished.stream()
+                .filter(each -> each.isBefore(bounds)).findFirst()
+                .map(each -> Math.min(until, each.until())).orElse(NOTHING);
         }
     }
 }

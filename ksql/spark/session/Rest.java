@@ -37,7 +37,7 @@ final class Rest {
 
     /** Reads the options of a source: {@code triggerMs} is its trigger's interval. */
     static Rest of(CaseInsensitiveStringMap options, Upstreams upstreams) {
-        return new Rest(options.getLong("triggerMs", 0), upstreams, Arrivals.of(TimeCut.client(options)));
+        return new Rest(options.getLong("triggerMs", 0), upstreams, Arrivals.of(Consumers.settings(options)));
     }
 
     /** There is no trigger with an interval. */
@@ -49,7 +49,7 @@ final class Rest {
     void looked(String from, String end, String latest, Upstreams.Seen upstream) {
         start = from.equals(end) ? from : null;
         if (start != null) {
-            ends = TimeCut.parse(latest);
+            ends = PartitionOffsets.parse(latest);
             seen = upstream;
             lookedMs = System.currentTimeMillis();
         }
@@ -67,7 +67,7 @@ final class Rest {
             woken = arrivals.await(ends, () -> !seen.equals(upstreams.look()), next - LEFT_MS);
             return !woken;
         } catch (InterruptedException end) {
-            throw TimeCut.interrupted(end);
+            throw Consumers.interrupted(end);
         }
     }
 

@@ -45,7 +45,7 @@ public final class Until {
     private Map<TopicPartition, Long> ends() {
         String now = MOVED.getOrDefault(query, stated);
         if (!now.equals(parsed)) {
-            ends = TimeCut.parse(now);
+            ends = PartitionOffsets.parse(now);
             parsed = now;
         }
         return ends;
@@ -53,23 +53,23 @@ public final class Until {
 
     /** Whether a query that has read up to there has come to its end. */
     boolean isReached(String start) {
-        Map<TopicPartition, Long> from = TimeCut.parse(start);
+        Map<TopicPartition, Long> from = PartitionOffsets.parse(start);
         return ends().entrySet().stream()
             .allMatch(each -> from.getOrDefault(each.getKey(), 0L) >= each.getValue());
     }
 
     /** What of these ends of partitions is not behind its own, as Spark writes offsets. */
     String clipped(String start, String latest) {
-        Map<TopicPartition, Long> from = TimeCut.parse(start);
+        Map<TopicPartition, Long> from = PartitionOffsets.parse(start);
         Map<TopicPartition, Long> clipped = new HashMap<>();
         Map<TopicPartition, Long> ends = ends();
-        TimeCut.parse(latest).forEach((place, end) -> {
+        PartitionOffsets.parse(latest).forEach((place, end) -> {
             long begin = from.getOrDefault(place, 0L);
             long offset = Math.max(begin, Math.min(end, ends.getOrDefault(place, begin)));
             if (from.containsKey(place) || offset > 0) { // a new partition is not begun at 0 in vain
                 clipped.put(place, offset);
             }
         });
-        return TimeCut.print(clipped);
+        return PartitionOffsets.print(clipped);
     }
 }

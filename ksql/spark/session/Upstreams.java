@@ -28,7 +28,8 @@ final class Upstreams {
 
     /**
      * Reads the options of a source: {@code queries} has those that run with it, {@code queryName}
-     * its own name among them; {@code transactions} whether it writes in such.
+     * its own name among them; {@code transactions} whether it writes in such; {@code upstreamWaitMs}
+     * how long it waits for one that does not run.
      */
     static Upstreams of(CaseInsensitiveStringMap options) {
         String query = options.get("queryName");
@@ -37,7 +38,6 @@ final class Upstreams {
             return NONE;
         }
         long now = System.currentTimeMillis();
-        long wait = options.getLong("upstreamWaitMs", 0);
         String[] sink = {""};
         try {
             for (Map.Entry<String, JsonNode> each : JSON.readTree(queries).properties()) {
@@ -45,7 +45,7 @@ final class Upstreams {
                 each.getValue().get("sources").forEach(topic -> sources.add(topic.asText()));
                 String written = each.getValue().get("sink").asText();
                 long begun = each.getValue().get("begun").asLong();
-                Progress.announce(each.getKey(), sources, written, begun, wait, now);
+                Progress.announce(each.getKey(), sources, written, begun, now);
                 if (each.getKey().equals(query)) {
                     sink[0] = written;
                 }
@@ -53,6 +53,7 @@ final class Upstreams {
         } catch (JsonProcessingException problem) {
             throw new IllegalArgumentException(queries, problem);
         }
+        Progress.limit(query, options.getLong("upstreamWaitMs", 0));
         return new Upstreams(query, sink[0], options.getBoolean("transactions", false));
     }
 
@@ -60,10 +61,15 @@ final class Upstreams {
         Progress.begin(query);
     }
 
+    void rerun() {
+        Progress.rerun(query);
+    }
+
     void done(TimeCut cut) {
         long now = System.currentTimeMillis();
-        boolean hidden = transactions && Progress.isInBatch(query) && Progress.hasReaders(query, now);
-        Progress.done(query, hidden ? cut.writtenEnds(sink) : null, now);
+        boolean stated = Progress.isInBatch(query) && Progress.hasReaders(query)
+            && (transactions || Progress.isShared(query));
+        Progress.done(query, stated ? cut.writtenEnds(sink) : null, now);
     }
 
     Seen look() {
@@ -74,8 +80,12 @@ final class Upstreams {
         return !seen.batches().equals(look().batches());
     }
 
+    void behind() {
+        Progress.behind(query);
+    }
+
     void planned(long until, boolean batch, TimeCut cut) {
-        boolean stated = batch && Progress.hasReaders(query, System.currentTimeMillis());
+        boolean stated = batch && Progress.hasReaders(query);
         Progress.planned(query, until, stated ? cut.writtenEnds(sink) : batch ? Map.of() : null);
     }
 
@@ -86,9 +96,7 @@ final class Upstreams {
     /** What the queries upstream have said. */
     record Seen(Map<String, Progress.Upstream> queries) {
         boolean isFree() {
-            return queries.values().stream()
-                .allMatch(each ->
-                    each.until() == Progress.ALL && each.ends().isEmpty() && each.written().isEmpty());
+            return queries.values().stream().allMatch(Progress.Upstream::isFree);
         }
 
         Map<String, Long> batches() {

@@ -15,6 +15,7 @@ from ksql.spark.checkpoint import incarnations
 from ksql.spark.query.compile import dataflow
 from ksql.spark.query.failures import reason
 from ksql.spark.query.internals import (
+    announce_progress,
     bound_batches,
     close_gate,
     end_needless_monitors,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from ksql.kafka import Range
     from ksql.spark.checkpoint.checkpoint import Offsets
     from ksql.spark.query.query_driver import OnFailure
-    from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec
+    from ksql.spark.query.spec import Failure, Link, QueryLocation, QuerySpec
     from ksql.spark.session.jvm import SparkSettings
     from ksql.spark.session.source import Topics
 
@@ -200,6 +201,11 @@ class SparkRuntime:
     def _metrics_of(self, name: str) -> QueryMetrics:
         with self._lock:
             return self._tallies.setdefault(name, QueryMetrics())
+
+    def announce(self, name: str, link: Link) -> None:
+        """Have other queries wait for one before its launch."""
+        with contextlib.suppress(SparkRestarting):  # each launch says it
+            announce_progress(self.session, name, link, int(time.time() * 1000))
 
     def forget(self, name: str) -> None:
         """Drop the counts of a query that has ended; no other one waits for it any more."""

@@ -32,12 +32,17 @@ _ENDS = {"earliest": -2, "latest": -1}
 SOURCE = "ksql.KafkaRanges"
 _CLASSES = (
     "Arrivals",
+    "Behind",
+    "Consumers",
     "Gate",
     "KafkaRanges",
+    "PartitionOffsets",
     "Progress",
+    "RecordTimes",
     "Rest",
     "SocketFiles",
     "TimeCut",
+    "TimeIndex",
     "Until",
     "Upstreams",
 )

@@ -105,9 +105,12 @@ class TaskSink:
         return by_partition(records, count, self._window_bytes, self.home).items()
 
     def _count(self, producer: WorkerProducer, topic: str) -> int:
-        """Return the number of partitions, which is one for all records of a task."""
+        """Return the number of partitions, which is one for all records of a task.
+
+        A query whose tasks divide the partitions among them writes those that it was made with.
+        """
         if self._partitions is None:
-            self._partitions = producer.partitions(topic)
+            self._partitions = self._environment.partitions or producer.partitions(topic)
         return self._partitions
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ class TaskEnvironment:
         topics: The source topics, in the order of their indices.
         buckets: Row labels of the exchanges; empty for a query that has none.
         producer: Kafka client configuration, as sorted pairs.
-        partitions: How many the sink's topic has, for results that are moved; 0: not looked at.
+        partitions: Over how many of the sink's topic the results are divided; 0: not looked at.
         fitting: More of it for writing to the sink: what its topic's limits ask for.
         limits: The records that the sink's topic takes.
         sink_id: Kafka's own id of the sink's topic at the launch; empty: not known.

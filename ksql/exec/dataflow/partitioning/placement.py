@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.layout import Exit, Layout, Stage
     from ksql.exec.dataflow.stage_inputs import Encoder
     from ksql.exec.operators.base import Record
-    from ksql.sql.plan import Placement, Sink
+    from ksql.sql.plan import Placement, QueryPlan, Sink
 
 _MOST_KEYS: Final = 200_000
 UNORDERED: Final = (
@@ -61,6 +61,16 @@ def placement(sink: Sink, inputs: int, partitions: int, lanes: int) -> Placement
     if lanes and (lanes != partitions or not _same_format(cut, stage, sink)):
         return "moved"
     return "keyed"
+
+
+def has_one_writer(plan: QueryPlan) -> bool:
+    """Return whether one task of a query writes all of a partition's results, for its whole life.
+
+    Tasks of a query without state may share partitions, as do all of an earlier version's plan.
+    """
+    return plan.placement == "moved" or (
+        plan.placement == "keyed" and bool(layout(plan.sink).stages)
+    )
 
 
 def _stateless(cut: Layout, sink: Sink, inputs: int, partitions: int) -> Placement:

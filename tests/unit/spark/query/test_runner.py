@@ -47,6 +47,7 @@ class Spark:
         self.started = []
         self.launched = []
         self.tried = []
+        self.announced = []
         self.forgotten = []
         self.rested = []
 
@@ -70,6 +71,9 @@ class Spark:
 
     def try_out(self, spec, ranges, limit_s):
         self.tried.append((spec, ranges, limit_s))
+
+    def announce(self, name, _link):
+        self.announced.append(name)
 
     def forget(self, name):
         self.forgotten.append(name)

@@ -282,6 +282,16 @@ def test_keys_that_are_sorted_out_go_where_the_client_would_send_them(kept, exac
         assert [r for r in sent if r[0] == key] == [r for r in records if r[0] == key]
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_keys_stay_where_they_are_if_the_topic_has_been_given_partitions(kept, exact):
+    """Other tasks write those that would be theirs, which have another part of the state."""
+    records = [(b"k%d" % n, b"v", 1, None) for n in range(40)]
+    environment = replace(task_environment(exactly_once=exact), partitions=2)
+    sink.open_sink(environment, "t", TaskLog(), "task", 0).write(records)
+    assert kept.places == partitions_of([record[0] for _, record in kept.sent], 2)
+    assert kept.lookups == []
+
+
 def test_setting_of_the_server_is_no_request(kept):
     own = KafkaSettings("a:1").producer()
     environment = replace(
