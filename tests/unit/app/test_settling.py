@@ -18,6 +18,7 @@ from ksql.history.entries import UpgradeEntry
 from ksql.history.resilient import ResilientLedger
 from ksql.history.upgrade_recorder import UpgradeRecorder
 from tests.unit.control.engine.test_command_execution import COUNT, MORE, S, Scene
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture
@@ -194,3 +195,35 @@ def test_settling_continues_until_it_is_settled():
     doubt_resolver.wake()
     assert engine.over.wait(20)
     doubt_resolver.close()
+
+
+class Locked:
+    """An engine whose lock the statement holds that wakes the thread; nothing is left to do."""
+
+    def __init__(self):
+        self.lock = threading.RLock()
+        self.asked = threading.Event()
+        self.settles = 0
+
+    def settle(self):
+        self.settles += 1
+
+    @property
+    def settled(self):
+        self.asked.set()
+        with self.lock:
+            return True
+
+
+def test_a_statement_that_wakes_the_thread_does_not_wait_for_it():
+    engine = Locked()
+    resolver = DoubtResolver(engine, pause_s=0.0)
+    with engine.lock:
+        resolver.wake()
+        assert engine.asked.wait(PATIENCE_S)
+        again = threading.Thread(target=resolver.wake, daemon=True)
+        again.start()  # in the place of the statement, which could not give up
+        again.join(PATIENCE_S / 10)
+        assert not again.is_alive()
+    await_true("what came meanwhile is settled, too", lambda: engine.settles > 1)
+    await_true("the thread ends", lambda: resolver._worker is None)
