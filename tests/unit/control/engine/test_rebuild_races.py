@@ -175,3 +175,45 @@ def test_a_former_version_that_cannot_be_given_up_keeps_no_other():
     with pytest.raises(KsqlError, match="Kafka is away"):
         step(world)
     assert forgotten == kept
+
+
+# --- what an earlier statement has left to do
+
+
+def test_topic_that_could_not_be_deleted_in_time_is_kept_for_the_next_rollback():
+    world = World(SOURCES, X)
+    world.run(rebuild_of("X", "S"))
+    step(world)
+    world.run("ROLLBACK UPGRADE OF X;")
+    delete = world.topics.delete
+
+    def away(_names):
+        raise KsqlError("Kafka is away")
+
+    world.topics.delete = away  # type: ignore[method-assign]
+    world.run("ABORT UPGRADE OF X;")
+    world.run("ROLLBACK UPGRADE OF X;")
+    world.topics.delete = delete  # type: ignore[method-assign]
+    world.engine.settle()
+    [rebuild] = world.catalog.rebuilds.values()
+    hidden = rebuild.candidate.version.results_topic("default_")
+    assert hidden in world.topics.known
+    world.feed("s", ("a", {"N": 1}, 1))
+    step(world)
+    assert not world.catalog.rebuilds
+
+
+def test_rollback_waits_until_the_rows_of_the_former_version_are_kept():
+    world = World(SOURCES, "CREATE TABLE T AS SELECT K, COUNT(*) AS C FROM R GROUP BY K;")
+    rebuild = "WITH (REPLACE_MODE='rebuild') AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;"
+    world.run(f"CREATE OR REPLACE TABLE T {rebuild}")
+    step(world)
+
+    def not_yet(query):
+        raise KsqlError(f"{query.version.name} is not completed")
+
+    checks = world.runner.check_former
+    world.runner.check_former = not_yet  # type: ignore[method-assign]
+    assert ".v3 is not completed" in world.refuse("ROLLBACK UPGRADE OF T;").message
+    world.runner.check_former = checks  # type: ignore[method-assign]
+    world.run("ROLLBACK UPGRADE OF T;")
