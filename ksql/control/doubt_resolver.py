@@ -50,7 +50,7 @@ class DoubtResolver:
         try:
             self._engine.settle()
         finally:
-            # asked without the lock: whoever wakes this thread holds the engine's
+            # asked without the lock: a statement that wakes this thread holds the engine's
             settled = self._engine.settled
             with self._lock:
                 if settled and not self._woken and self._worker is not None:

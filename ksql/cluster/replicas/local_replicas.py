@@ -184,8 +184,8 @@ KNOWN_S: Final = 5.0
 class _Seen:
     """The ends of one partition as they were seen, and when.
 
-    What one position has reached says nothing of others: a store has a committed one as well, and
-    begins again where it is filled anew.
+    What one position has reached says nothing of another: a store has a committed one as well, and
+    begins again where it is filled again.
     """
 
     end: int = 0

@@ -202,7 +202,7 @@ class Locked:
 
     def __init__(self):
         self.lock = threading.RLock()
-        self.asked = threading.Event()
+        self.reached = threading.Event()
         self.settles = 0
 
     def settle(self):
@@ -210,7 +210,7 @@ class Locked:
 
     @property
     def settled(self):
-        self.asked.set()
+        self.reached.set()
         with self.lock:
             return True
 
@@ -220,7 +220,7 @@ def test_a_statement_that_wakes_the_thread_does_not_wait_for_it():
     resolver = DoubtResolver(engine, pause_s=0.0)
     with engine.lock:
         resolver.wake()
-        assert engine.asked.wait(PATIENCE_S)
+        assert engine.reached.wait(PATIENCE_S)
         again = threading.Thread(target=resolver.wake, daemon=True)
         again.start()  # in the place of the statement, which could not give up
         again.join(PATIENCE_S / 10)

@@ -1,4 +1,4 @@
-"""Who may write the command topic: the server that leads, and it alone."""
+"""The server that leads writes the command topic, and it alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ksql.kafka.settings import KafkaSettings
 
 
 class Topic:
-    """What the brokers keep: the records, and the epoch of the transactional id."""
+    """The brokers keep the records, and the epoch of the transactional id."""
 
     def __init__(self):
         self.records = []
