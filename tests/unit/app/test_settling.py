@@ -150,8 +150,21 @@ def test_the_last_replacement_of_a_query_is_explained(ledger):
     assert (upgrade.query_id, upgrade.switch) == ("CTAS_N_1", SwitchPoint(0, {"s": {"0": 0}}, 0))
 
 
-def explained(it):
-    [answer] = it.world.run("EXPLAIN CTAS_N_1;")
+def test_replacement_of_an_earlier_query_of_that_id_is_not_explained(ledger):
+    it = scene(ledger)
+    it.world.services.history = it.history
+    insert = "INSERT INTO O {}SELECT * FROM S WHERE A > {};"
+    it.world.run("CREATE STREAM O AS SELECT * FROM S;")
+    for replaced in (True, False):
+        it.world.run(insert.format("WITH (QUERY_ID='MORE') ", 1))
+        if replaced:
+            it.world.run("CREATE OR REPLACE QUERY MORE AS " + insert.format("", 2))
+        assert (explained(it, "MORE").upgrade is not None) is replaced
+        it.world.run("TERMINATE MORE;")
+
+
+def explained(it, query_id="CTAS_N_1"):
+    [answer] = it.world.run(f"EXPLAIN {query_id};")
     return answer.query_description
 
 
