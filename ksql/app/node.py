@@ -289,7 +289,7 @@ class Node:
         return self._follower is not None
 
     def _abandon(self, why: str) -> None:
-        """Give the queries up: another server leads."""
+        """Give the queries up: another server leads, or is to."""
         _log.error("another_server_leads", extra={"reason": why})
         self.lost = why
         if hasattr(self, "runner"):  # else nothing runs yet
@@ -356,6 +356,7 @@ class Node:
             self.settings.number("ksql.internal.topic.replicas"),
             self._replay,
             offsets_of(self.settings.text(SKIP)),
+            self.leadership.confirm,
         )
         self._closers.append(self.log.close)
         self.engine = Engine(
@@ -485,7 +486,7 @@ class Node:
             end(closers, runtime, broker, shared=self._given_runtime is not None)
 
     def _trouble(self) -> str:  # why no query can work; usually empty
-        return self.runtime.problem() or self.health_loop.kafka
+        return self.runtime.problem() or self.health_loop.kafka or self.leadership.trouble
 
     def _check_kafka(self) -> None:
         if self.health_loop.kafka:

@@ -249,7 +249,7 @@ class KsqlService:
             "kafka": node.health_loop.kafka,
             "spark": node.runtime.problem(),
             "stores": node.views.hindrance(),
-            "inCharge": node.lost,
+            "inCharge": node.lost or node.leadership.trouble,
         }
         trouble = None if node.replaying else node.log.trouble
         runner = not node.replaying and trouble is None

@@ -186,6 +186,7 @@ def prepare(
         identity.service_id,
         state.lease,
         on_lost=on_lost,
+        gives_way=state.shared,
         chore=lambda: _tidy(state, trash, keep_ms, now_ms()),
     )
 

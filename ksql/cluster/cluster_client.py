@@ -199,11 +199,11 @@ class ClusterReport:
             return self._monitor.application(query_id)
         return self._details(query_id).application
 
-    def last(self, query_id: QueryId) -> UpgradeReport | None:
+    def last(self, query_id: QueryId, since: int = -1) -> UpgradeReport | None:
         """See ``UpgradeReports``; a server that takes over may know those of its own time only."""
         if self._here():
-            return self._own.history.last(query_id)
-        return self._details(query_id).upgrade or self._own.history.last(query_id)
+            return self._own.history.last(query_id, since)
+        return self._details(query_id).upgrade or self._own.history.last(query_id, since)
 
     def upgrades(self, query_id: QueryId | None) -> Sequence[UpgradeDescription] | None:
         """See ``UpgradeReports``; the leader is asked for all of them."""

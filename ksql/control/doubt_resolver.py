@@ -24,11 +24,13 @@ class DoubtResolver:
         self._failure = RepeatedFailure(_log, "not_settled_yet")
         self._lock = threading.Lock()
         self._closed = False
+        self._woken = False
         self._worker: PeriodicWorker | None = None
 
     def wake(self) -> None:
         """Start the thread: there is something to settle."""
         with self._lock:
+            self._woken = True
             if self._worker is None and not self._closed:
                 self._worker = PeriodicWorker(
                     "doubt-resolver", self._pause_s, self._settle, self._failure
@@ -43,10 +45,14 @@ class DoubtResolver:
                 self._worker.end()
 
     def _settle(self) -> None:
+        with self._lock:
+            self._woken = False
         try:
             self._engine.settle()
         finally:
+            # asked without the lock: a statement that wakes this thread holds the engine's
+            settled = self._engine.settled
             with self._lock:
-                if self._engine.settled and self._worker is not None:
+                if settled and not self._woken and self._worker is not None:
                     self._worker.end()
                     self._worker = None

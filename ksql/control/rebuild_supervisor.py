@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.control.engine.catch_up import Candidate, CatchUp
@@ -14,7 +15,7 @@ from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from ksql.control.engine.catch_up import Growth
     from ksql.control.engine.engine import Engine
@@ -38,6 +39,15 @@ class _Failed(NamedTuple):
     tries: int = 0
     next_try_s: float = 0.0
     trouble: str = ""
+
+
+@contextmanager
+def _noted(problems: list[KsqlError]) -> Iterator[None]:
+    """Note a problem of the block, and let the others have their turn."""
+    try:
+        yield
+    except KsqlError as problem:
+        problems.append(problem)
 
 
 class RebuildSupervisor:
@@ -77,24 +87,35 @@ class RebuildSupervisor:
         self._worker.end()
 
     def step(self) -> None:
-        """Look at all rebuilds and former versions once."""
+        """Look at all rebuilds and former versions once.
+
+        Raises: the first problem, once all others were looked at: one keeps no other.
+        """
+        problems: list[KsqlError] = []
         if not self._leads() or not self._turn.acquire(blocking=False):
             return
         try:
             rebuilds = tuple(self._engine.catalog.rebuilds.values())
             self._keep([Candidate.of(rebuild) for rebuild in rebuilds])
             for rebuild in rebuilds:
-                progress = self._progress(rebuild)
-                if progress is not None and self._is_due(rebuild, progress):
-                    self._cut_over(rebuild)
+                with _noted(problems):
+                    self._look_at(rebuild)
             catalog = self._engine.catalog
             for former in tuple(catalog.formers.values()):
                 if is_over(former, catalog, self._engine.now_ms()):
-                    self._engine.forget_former(former.query.id, self._settings)
+                    with _noted(problems):
+                        self._engine.forget_former(former.query.id, self._settings)
         finally:
             self._turn.release()
             with self._stepped:
                 self._stepped.notify_all()
+        if problems:
+            raise problems[0]
+
+    def _look_at(self, rebuild: Rebuild) -> None:
+        progress = self._progress(rebuild)
+        if progress is not None and self._is_due(rebuild, progress):
+            self._cut_over(rebuild)
 
     def _keep(self, candidates: Collection[Candidate]) -> None:
         """Forget all candidates but these: the others were cut over or given up."""

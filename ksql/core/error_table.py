@@ -221,14 +221,21 @@ OTHER_FORMER: Final = ErrorRow(
 FORMER_READS_NOTHING: Final = ErrorRow(
     StatementError,
     "the former version of {query_id} cannot run any more",
-    detail="It reads {sources}, which does not exist any more.",
+    detail="It reads {sources}, which does not exist any more{elsewhere}.",
     hint="Create what it reads again, and rebuild the query from the former statement.",
 )
 ROLLBACK_REFUSED: Final = ErrorRow(
     StatementError,
     "the former version of {query_id} has other rows than its readers know",
-    detail="{reasons}\nIts result is read by {readers}.",
-    hint="Terminate what reads it first.",
+    detail="{reasons}\nIts result is read or written by {others}.",
+    hint="Terminate these queries first.",
+)
+CUT_OVER_REFUSED: Final = ErrorRow(
+    StatementError,
+    "{query_id} was not cut over: other queries could not follow its result",
+    detail="{reasons}\nSince the upgrade began it is read or written by {others}.",
+    hint="Terminate these queries, and the cut-over is tried again. Or end the upgrade: "
+    "ABORT UPGRADE OF {name};",
 )
 REPLACE_DISABLED: Final = ErrorRow(
     StatementError,

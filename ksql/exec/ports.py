@@ -171,6 +171,12 @@ class Runner(Protocol):
     def progress(self, version: QueryVersion) -> BuildProgress | None:
         """Return how far a version has read; None if it does not run here."""
 
+    def check_former(self, query: PersistentQuery) -> None:
+        """Look whether the former version of a query can continue from the rows that it had.
+
+        Raises: KsqlError as long as its last cut-over has not kept them.
+        """
+
     def meet(
         self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
     ) -> Switch:

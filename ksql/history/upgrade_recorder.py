@@ -77,10 +77,11 @@ class UpgradeRecorder:
         building = [rebuild.id for rebuild in self._building.values()]
         self._ledger.close_begun(self._service_id, Millis(self._now_ms()), building)
 
-    def last(self, query_id: QueryId) -> UpgradeReport | None:
+    def last(self, query_id: QueryId, since: int = -1) -> UpgradeReport | None:
         """Return the last replacement of a query; None if the ledger has none, or is away."""
         found = self._ledger.upgrades(query_id, service_id=self._service_id)
-        done = next((each for each in found if each.status == "switched"), None)
+        switched = (each for each in found if each.status == "switched")
+        done = next((each for each in switched if (each.entry.command_offset or 0) >= since), None)
         if done is None or done.outcome is None:
             return None
         entry, outcome = done.entry, done.outcome

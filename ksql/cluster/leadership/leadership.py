@@ -92,25 +92,31 @@ class Leadership:
         file: Path,
         *,
         on_lost: Callable[[str], None],
+        gives_way: bool = False,
         chore: Callable[[], object] = lambda: None,
         sleep: Callable[[float], object] = time.sleep,
         now_s: Callable[[], float] = lease.now_s,
     ) -> None:
         """Take ``file``, where the tasks look, and ``on_lost``, called once, with the reason.
 
-        ``chore`` is done at the start and once an hour.
+        ``gives_way``: others could lead, so a leader whose tasks may not write gives up. ``chore``
+        is done at the start and once an hour.
         """
         self._claims = claims
         self._me = me
         self._service_id = service_id
         self._file = file
         self._on_lost = on_lost
+        self._gives_way = gives_way
         self._chore = chore
         self._sleep = sleep
         self._now_s = now_s
         self._held = False
         self._began = 0.0
         self._outage_logged = False
+        self._renewed_s = 0.0
+        self.trouble = ""
+        """Why the tasks of this leader may not write at the moment; usually empty."""
         self._chore_due_s = 0.0
         self._lock = Lock()
         self.seen: LeadershipRecord | None = None
@@ -167,8 +173,8 @@ class Leadership:
                     return False
                 if self._contend(end):
                     return True
-            except KafkaUnreachable as problem:
-                _log.warning("claim_not_taken", extra={"reason": str(problem)})
+            except (KafkaUnreachable, StartError) as problem:
+                _log.warning("claim_not_taken", extra={"reason": problem.text()})
             end = -1
         return False
 
@@ -211,12 +217,16 @@ class Leadership:
         """Shut the others out and claim; False if one of several that do so has been quicker.
 
         One that has claimed already stays the leader: it finds itself fenced, and claims again.
+        Who cannot write its lease claims nothing, as each claim makes the others wait.
+
+        Raises: StartError, KafkaUnreachable.
         """
-        self._take()
-        record = self._claims.last()
-        if self._claims.end() != end and record is not None and self._may_live(record):
-            return False
+        self._prove_writable()
         try:
+            self._take()
+            record = self._claims.last()
+            if self._claims.end() != end and record is not None and self._may_live(record):
+                return False
             self._first_beat()
         except ProducerFenced:
             return False
@@ -238,8 +248,11 @@ class Leadership:
                 self._outage_logged = False
             except ProducerFenced:
                 self._settle()
-            except (KsqlError, OSError) as problem:  # the right runs out if this continues
+            except KsqlError as problem:  # the right runs out if this continues
                 self._tell(problem)
+            except OSError as problem:
+                self._tell(problem)
+                self._outlast(problem)
 
     def close(self) -> None:
         """Give the service free; what runs must have been stopped."""
@@ -264,6 +277,29 @@ class Leadership:
         self._claims.append(self._claim())
         self._began = 0.0
         lease.write(self._file, self._me.id, began + LEASE_S)
+        self._renewed_s, self.trouble = began, ""
+
+    def _outlast(self, problem: OSError) -> None:
+        """Give up once the right has run out, as its tasks wait for a file that nobody writes.
+
+        Its claims would keep all others from leading. Nobody else can lead where servers do not
+        share a directory: there the next claim tries again, and health has the reason.
+        """
+        if self._now_s() < self._renewed_s + LEASE_S:
+            return
+        logged, self.trouble = self.trouble, _unwritable(problem)
+        if not self._gives_way:
+            if not logged:
+                _log.error("lease_not_renewed", extra={"reason": self.trouble})
+            return
+        _log.error("leadership_given_up", extra={"reason": self.trouble})
+        self._held = False
+        try:
+            lease.withdraw(self._file, self._me.id)
+            self._claims.append(replace(self._me, released=True))
+        except (KsqlError, OSError) as failure:  # its silence says the same, later
+            _log.warning("claim_not_released", extra={"reason": str(failure)})
+        self._on_lost(self.trouble)
 
     def _claim(self) -> LeadershipRecord:
         return replace(self._me, troubled=tuple(sorted(self.troubled().items())))
@@ -271,6 +307,15 @@ class Leadership:
     def _take(self) -> None:
         self._claims.take()
         self._began = 0.0
+
+    def _prove_writable(self) -> None:
+        try:
+            lease.write(self._file, self._me.id, self._now_s(), lost=True)
+        except OSError as problem:
+            raise self._no_lease(problem) from problem
+
+    def _no_lease(self, problem: OSError) -> StartError:
+        return LEASE_UNWRITABLE(file=self._file, reason=str(problem))
 
     def _first_beat(self) -> None:
         deadline = self._now_s() + _PATIENCE_S
@@ -282,7 +327,7 @@ class Leadership:
                     raise
                 self._sleep(_POLL_S)
             except OSError as problem:
-                raise LEASE_UNWRITABLE(file=self._file, reason=str(problem)) from problem
+                raise self._no_lease(problem) from problem
             else:
                 return
 
@@ -355,6 +400,10 @@ class Leadership:
         orphan_lease = lease.read(self._file)
         if orphan_lease is not None:
             self._sleep(min(orphan_lease.left_s(), LEASE_S))
+
+
+def _unwritable(problem: OSError) -> str:
+    return f"Its tasks may not write, as their lease could not be renewed: {problem}."
 
 
 def _words(other: LeadershipRecord | None) -> str:

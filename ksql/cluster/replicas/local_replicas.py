@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections import deque
+from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -182,23 +182,36 @@ KNOWN_S: Final = 5.0
 
 @dataclass(slots=True)
 class _Seen:
-    """The ends of one partition that no store has reached yet, and what was reached last."""
+    """The ends of one partition as they were seen, and when.
+
+    What one position has reached says nothing of another: a store has a committed one as well, and
+    begins again where it is filled again.
+    """
 
     end: int = 0
     at_s: float = 0.0
-    looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_MOST_LOOKS))
-    reached_s: float | None = None
+    ends: list[int] = field(default_factory=list)
+    times_s: list[float] = field(default_factory=list)
 
     def look(self, at_s: float, end: int) -> None:
+        if at_s < self.at_s:  # another thread has looked since
+            return
+        if end < self.end:  # the topic was recreated
+            self.ends.clear()
+            self.times_s.clear()
         self.end, self.at_s = end, at_s
-        if self.looks and self.looks[-1][1] == end:
-            self.looks.pop()  # a later look at the same end says more
-        self.looks.append((at_s, end))
+        if self.ends and self.ends[-1] == end:
+            self.times_s[-1] = at_s  # a later look at the same end says more
+            return
+        self.ends.append(end)
+        self.times_s.append(at_s)
+        if len(self.ends) > _MOST_LOOKS:  # with fewer of them a lag is longer, never shorter
+            del self.ends[1:-1:2], self.times_s[1:-1:2]
 
     def level_s(self, position: int) -> float | None:
-        while self.looks and self.looks[0][1] <= position:
-            self.reached_s = self.looks.popleft()[0]
-        return self.reached_s
+        """Return when the latest end was seen that a position has reached; None if none was."""
+        reached = bisect_right(self.ends, position)
+        return self.times_s[reached - 1] if reached else None
 
 
 class LagTracker:

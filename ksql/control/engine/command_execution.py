@@ -394,6 +394,7 @@ class CommandExecution:
             self._start_new(rebuild.candidate)
             return
         runner, candidate = self._context.runner, rebuild.candidate
+        runner.check_former(self._context.catalog.queries[candidate.id])
         self._undo.append(lambda: runner.stop_soon([candidate.version]))
         runner.resume_async([candidate])
 

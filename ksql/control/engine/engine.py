@@ -44,7 +44,7 @@ from ksql.control.engine.replacement_locks import (
     make_way,
 )
 from ksql.control.engine.replayed_upgrades import Replayed, note_rebuild
-from ksql.control.planning import rebuild
+from ksql.control.planning import cut_over, rebuild
 from ksql.control.planning.prepare import prepare
 from ksql.core import KsqlError, QueryVersion, ServerError, StatementError
 from ksql.exec import HALF_WRITTEN, Runner, Switch, Topics
@@ -172,7 +172,7 @@ class Engine:
         keep_ms = settings.number(KEEP)
 
         def prepared(offset: int) -> Prepared:
-            return rebuild.cut_over(query_id, self.context(settings, offset), keep_ms)
+            return cut_over.prepared(query_id, self.context(settings, offset), keep_ms)
 
         return self._carry_out(prepared, rebuild.CUT_OVER, settings)
 

@@ -8,14 +8,15 @@ durable. A topic or a subject that was created again meanwhile is not the comman
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.control.engine.changes import DeleteSubject, DeleteTopic, PutSource
+from ksql.control.engine.changes import BeginRebuild, DeleteSubject, DeleteTopic, PutSource
 from ksql.control.planning.schemas import subjects_of
+from ksql.exec.dataflow import plan_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ksql.control.engine.changes import Change
     from ksql.exec import Topics
@@ -66,15 +67,19 @@ class PendingDeletions:
         self._next = offset + 1  # a command topic that was deleted begins with 0 again
         for change in changes:
             match change:
-                case PutSource(source):  # uses a topic that was not deleted in time: it stays
-                    used = {source.topic, *subjects_of(source)}
-                    self._open = [
-                        promise for promise in self._open if _name(promise[1]) not in used
-                    ]
+                # both use a topic that was not deleted in time: it stays
+                case PutSource(source):
+                    self._keep_for({source.topic, *subjects_of(source)})
+                case BeginRebuild(rebuild):
+                    topic = plan_of(rebuild.candidate).sink.topic or ""
+                    self._keep_for({topic, *subjects_of(replace(rebuild.source, topic=topic))})
                 case DeleteTopic() | DeleteSubject():
                     self._open.append((offset, change))
                 case _:
                     continue
+
+    def _keep_for(self, used: Collection[str]) -> None:
+        self._open = [promise for promise in self._open if _name(promise[1]) not in used]
 
     def replayed(self, offset: int, changes: Iterable[Change]) -> None:
         """Take a command that was found in the log; without a mark all count as carried out."""

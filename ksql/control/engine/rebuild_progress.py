@@ -21,7 +21,12 @@ def records_to_read(progress: BuildProgress) -> int:
 
 
 def percent(progress: BuildProgress) -> int:
-    """Return how much it has read, in whole percent: 100 only if nothing is left."""
+    """Return how much it has read, in whole percent: 100 only if nothing is left.
+
+    Where nothing is known it is 0.
+    """
+    if not progress.ends:
+        return 0
     read, left = records_read(progress), records_to_read(progress)
     return 100 * read // (read + left) if left else 100
 

@@ -144,8 +144,12 @@ class KafkaCommandLog:
         replicas: int,
         apply: Callable[[int, Command], None],
         skip: frozenset[int] = frozenset(),
+        confirm: Callable[[], object] = lambda: None,
     ) -> None:
-        """Take ``skip``: the offsets that the operator gives up if they cannot be taken in."""
+        """Take ``skip``: the offsets that the operator gives up if they cannot be taken in.
+
+        ``confirm`` raises NotLeader if another server leads: that one's writer must not be fenced.
+        """
         self.topic = topic_name(service_id)
         self._apply = apply
         self._journal = Journal(settings, self.topic, replicas, _CONFIGS)
@@ -153,6 +157,8 @@ class KafkaCommandLog:
         self._doubt: _Doubt | None = None
         self._followed = ""
         self._skip = skip
+        self._confirm = confirm
+        self._fenced = False
         self.quarantine: Quarantine | None = None
         """The command that could not be taken in, if there is one."""
         self.wholeness = TopicIntegrity(self.topic)
@@ -252,15 +258,15 @@ class KafkaCommandLog:
         """Apply what others have written meanwhile; returns the offset after the last record.
 
         Raises: CommandTrouble, and every time again: nothing after such a command is applied;
-            CommandTopicBroken, CommandTopicLost.
+            CommandTopicBroken, CommandTopicLost, NotLeader.
         """
         writing = self._journal.writing
         if writing and self.wholeness.problem:
             raise CommandTopicLost(self.topic, self.wholeness.problem)
         if self._doubt is not None:
             raise CommandInDoubt(self._doubt.name, "")
-        if writing:
-            self._sender.recover()
+        if writing and (self._fenced or not self._sender.usable):
+            self._write_again()
         end = self._settled_end()
         if end == self._known:
             return end
@@ -275,6 +281,15 @@ class KafkaCommandLog:
         self.quarantine = None
         self._known = self._journal.position
         return self._known
+
+    def _write_again(self) -> None:
+        """Become the writer again, as the leader; one that was cut off may lead no more.
+
+        Raises: NotLeader, KafkaUnreachable, KafkaDenied.
+        """
+        self._confirm()
+        self._sender.reopen()
+        self._fenced = False
 
     def _check_whole(self) -> None:
         """Ask whether the topic is still the one that was read, with all its records.
@@ -363,6 +378,9 @@ class KafkaCommandLog:
             entries = [encode(command)]
             try:
                 self._journal.append(entries)
+            except ProducerFenced:
+                self._fenced = True
+                raise
             except CommitInDoubt as problem:
                 fenced = isinstance(problem.__cause__, ProducerFenced)
                 self._doubt = _Doubt(command.id, offset, entries, fenced)
@@ -387,16 +405,17 @@ class KafkaCommandLog:
         Beginning again as a writer has Kafka finish what was open; unless another server writes
         now: then that has happened already.
 
-        Raises: KsqlError as long as that is unknown.
+        Raises: NotLeader; KsqlError as long as that is unknown.
         """
         doubt = self._doubt
         if doubt is None:
             return True
         if not doubt.fenced:
-            self._sender.reopen()
+            self._write_again()
         self._settled_end()
         written = self._journal.has(doubt.offset, doubt.entries)
         self._doubt = None
+        self._fenced = doubt.fenced
         self._known = doubt.offset + 1 if written else doubt.offset
         self._journal.seek(self._known)
         return written

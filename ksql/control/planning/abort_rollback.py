@@ -12,7 +12,8 @@ from ksql.control.engine.changes import BeginRebuild, DeleteSubject, DeleteTopic
 from ksql.control.engine.context import Context, Moment, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
 from ksql.control.planning import rebuild
-from ksql.control.planning.compare import check_replacement
+from ksql.control.planning.compare import check_others
+from ksql.control.planning.plan_queries import check_loop
 from ksql.core import (
     FORMER_READS_NOTHING,
     NO_REBUILD,
@@ -20,6 +21,7 @@ from ksql.core import (
     ROLLBACK_REFUSED,
     quote,
 )
+from ksql.exec.dataflow import plan_of, read_topics
 from ksql.sql.catalog import Rebuild
 
 if TYPE_CHECKING:
@@ -130,16 +132,24 @@ def _continued(former: FormerVersion, service_id: str, moment: Moment) -> Rebuil
 
 def _check_former(query: PersistentQuery, former: FormerVersion, catalog: Catalog) -> None:
     """Refuse a version that could not run any more, or whose rows readers could not follow."""
-    gone = [name for name in former.query.sources if name not in catalog.sources]
+    topics = read_topics(plan_of(former.query))
+    known = catalog.sources
+    names = former.query.sources
+    gone = [name for name in names if name not in known or known[name].topic not in topics]
     if gone:
-        raise FORMER_READS_NOTHING(query_id=query.id, sources=", ".join(map(quote, gone)))
+        remade = any(name in known for name in gone)
+        raise FORMER_READS_NOTHING(
+            query_id=query.id,
+            sources=", ".join(map(quote, gone)),
+            elsewhere=", or is over another topic now" if remade else "",
+        )
+    check_loop(query.sink, catalog.sources[query.sink].topic, topics, catalog)
     if query.kind == "INSERT":
         return
-    readers = ", ".join(reader.id for reader in catalog.readers_from(former.source.topic))
-    stems = check_replacement(catalog.sources[query.sink], former.source) if readers else []
+    stems, others = check_others(query, former.source, catalog)
     if stems:
         reasons = " AND ".join(f"({stem})" for stem in stems)
-        raise ROLLBACK_REFUSED(query_id=query.id, reasons=reasons, readers=readers)
+        raise ROLLBACK_REFUSED(query_id=query.id, reasons=reasons, others=others)
 
 
 def results_of(

@@ -182,6 +182,24 @@ def check_readers(old: DataSource, new: DataSource, catalog: Catalog) -> list[st
     return check_replacement(old, new)
 
 
+def check_others(
+    query: PersistentQuery, new: DataSource, catalog: Catalog
+) -> tuple[list[str], str]:
+    """Return every reason of other queries against another result of a query; and their ids.
+
+    Those that read it would miss columns, and those that write it would not give it new ones.
+    """
+    old = catalog.sources[query.sink]
+    readers = [reader.id for reader in catalog.readers_from(old.topic)]
+    writers = [writer.id for writer in catalog.writers_to(old.topic) if writer.id != query.id]
+    stems = check_replacement(old, new) if readers or writers else []
+    known = {column.name for column in old.schema.columns}
+    added = ", ".join(str(column) for column in new.schema.columns if column.name not in known)
+    if writers and added:
+        stems.append(f"Query {', '.join(writers)} writes '{old.name}' and does not give it {added}")
+    return stems, ", ".join(dict.fromkeys([*readers, *writers]))
+
+
 def _check_beginning(new: Replacement) -> None:
     """Raises: BeginningLost, if sources have lost it and no start is stated."""
     if new.start is None and new.lost:

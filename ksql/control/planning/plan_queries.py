@@ -46,12 +46,11 @@ from ksql.sql.plan.walk import nodes
 from ksql.sql.upgrade import LISTED, code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ksql.control.engine.context import Moment
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery
     from ksql.core.types import KeyWindow
-    from ksql.sql.binder import FromSource
     from ksql.sql.catalog import Catalog, Topic
     from ksql.sql.syntax import ast
 
@@ -104,7 +103,7 @@ def created_as(resolved: ResolvedQuery, moment: Moment) -> PlannedQuery:
         timestamp=resolved.timestamp,
         window=built.window,
     )
-    check_loop(stmt.name, settled.topic.name, built.sources, moment.catalog)
+    check_loop(stmt.name, settled.topic.name, _topics(built), moment.catalog)
     sources, partitions = _sources(built), settled.topic.partitions
     plan = query_plan(resolved.query_id, sink, sources, moment, partitions)
     return PlannedQuery(plan, _result(resolved, plan, settled.topic, _names(built)), settled)
@@ -120,7 +119,7 @@ def inserted(resolved: ResolvedInsert, moment: Moment) -> PlannedInsert:
     _check_overlap(stmt.query, moment)
     check_result(built, target)
     built = fitted(built, target)
-    check_loop(target.name, target.topic, built.sources, moment.catalog)
+    check_loop(target.name, target.topic, _topics(built), moment.catalog)
     sink = Sink(
         source=built.plan,
         name=target.name,
@@ -321,22 +320,22 @@ def check_partitions(plan: Plan, partitions: Mapping[str, int]) -> None:
                 raise PartitionsDiffer(left, right, partitions)
 
 
-def check_loop(name: str, topic: str, read: Iterable[FromSource], catalog: Catalog) -> None:
+def check_loop(name: str, topic: str, read: Collection[str], catalog: Catalog) -> None:
     """Refuse a query into ``name`` over ``topic`` that would get its own results to read.
 
-    What counts are the topics: two streams over one topic read the same records.
+    What counts are the topics, and ``read`` are those of its sources: two streams over one topic
+    read the same records. A candidate counts as if it were cut over.
 
     Example:
         ``CREATE STREAM B AS SELECT * FROM A;``, then ``CREATE OR REPLACE STREAM A WITH (..) AS
         SELECT * FROM B;``: a record would go A -> B -> A.
     Raises: ReadsItself, with the way.
     """
-    ends = {origin.source.topic for origin in read}
     ways: dict[str, tuple[str, ...]] = {topic: (name,)}
     left = deque(ways)
     while left:
         at = left.popleft()
-        if at in ends:
+        if at in read:
             raise ReadsItself(name, (*ways[at], name))
         for sink, target in _written_from(at, catalog):
             if target not in ways:
@@ -344,9 +343,13 @@ def check_loop(name: str, topic: str, read: Iterable[FromSource], catalog: Catal
                 left.append(target)
 
 
+def _topics(built: Built) -> set[str]:
+    return {origin.source.topic for origin in built.sources}
+
+
 def _written_from(topic: str, catalog: Catalog) -> Iterator[tuple[str, str]]:
     """Return the results of the queries that read the topic: their names and topics."""
-    for query in catalog.queries.values():
+    for query in catalog.queries_and_candidates:
         if query.kind == "CST" or query.sink not in catalog.sources:
             continue
         sources = [catalog.sources[source] for source in query.sources if source in catalog.sources]

@@ -8,19 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
 
-from ksql.control.engine.changes import (
-    CutOverQuery,
-    DeleteSubject,
-    DeleteTopic,
-    ForgetFormer,
-)
+from ksql.control.engine.changes import DeleteSubject, DeleteTopic, ForgetFormer
 from ksql.control.engine.context import Prepared, command_id
 from ksql.control.engine.errors import BadProperty, InvalidValue
 from ksql.control.planning import schemas
 from ksql.core import REBUILD_UNDER_WAY, StatementError, is_exactly_once, quote
 from ksql.core.types import times
 from ksql.exec.dataflow import AT
-from ksql.sql.catalog import CutOver, Topic
+from ksql.sql.catalog import Topic
 from ksql.sql.plan import codec
 from ksql.sql.syntax import ast, printer
 from ksql.sql.syntax import expr as ex
@@ -29,7 +24,6 @@ from ksql.sql.upgrade import RESET, Guarantee, inherited
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from ksql.control.engine.changes import Change
     from ksql.control.engine.context import Context, Moment
     from ksql.control.planning.properties import With
     from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery
@@ -234,57 +228,15 @@ def writing_to(query: PersistentQuery, topic: str) -> PersistentQuery:
     return replace(query, plan=codec.dumps(replace(plan, sink=replace(plan.sink, topic=topic))))
 
 
-def cut_over(query_id: str, context: Context, keep_ms: int) -> Prepared:
-    """Return the effects of a candidate's cut-over; a warning if it is there no more, or rests.
-
-    The version that runs is kept for so many ms. The former version of before is deleted.
-    """
-    old = context.catalog.query(query_id)
-    rebuild = None if old is None else context.catalog.rebuilds.get(old.id)
-    if old is None or old.paused or rebuild is None:
-        return Prepared(warning=f"{query_id} has no candidate that runs")
-    candidate = rebuild.candidate
-    query = replace(
-        writing_to(candidate, rebuild.source.topic),
-        offset=context.offset,
-        cut_over=CutOver(context.number, old.version_number),
-    )
-    # a stream that INSERT INTO writes may have got columns meanwhile
-    inserts = old.kind == "INSERT"
-    source = context.catalog.sources[old.sink] if inserts else rebuild.source
-    registered = inserts or rebuild.rollback  # nothing of the result's schemas changes
-    change = CutOverQuery(query, source, context.now_ms + keep_ms)
-    return Prepared(
-        command_id=command_id("upgrade", old.sink, "cutover"),
-        changes=(
-            change,
-            *_replaced_former(candidate, context),
-            *_subjects(candidate, context),
-        ),
-        registrations=() if registered else schemas.of_rebuilt(source, context.registry),
-        message=f"{old.id} was cut over",
-        query_id=old.id,
-        plans={"old": old.plan, "new": query.plan},
-    )
-
-
-def _replaced_former(candidate: PersistentQuery, context: Context) -> tuple[Change, ...]:
-    """Delete the topic of the version that was kept until now; not that of the candidate itself."""
-    former = context.catalog.formers.get(candidate.id)
-    if former is None or former.query.version == candidate.version:
-        return ()
-    return deletion(former.query, context)
-
-
 def deletion(query: PersistentQuery, context: Context) -> tuple[DeleteTopic | DeleteSubject, ...]:
     """Return the deletion of a version's hidden topic, if that is there, and of its schemas."""
     topic = query.version.results_topic(service_id(context))
     identity = context.topics.identity(topic)
     gone = (DeleteTopic(topic, identity),) if identity else ()
-    return (*gone, *_subjects(query, context))
+    return (*gone, *subjects(query, context))
 
 
-def _subjects(query: PersistentQuery, context: Context) -> list[DeleteSubject]:
+def subjects(query: PersistentQuery, context: Context) -> list[DeleteSubject]:
     """Return the deletion of the schemas that a version has registered for its hidden topic."""
     topic = query.version.results_topic(service_id(context))
     return schemas.deletions_of_results(codec.loads(query.plan).sink, topic, context)

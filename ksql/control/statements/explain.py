@@ -59,7 +59,7 @@ def _code(plan: QueryPlan, request: Request) -> str:
 def _running(query_id: str, stmt: ast.Explain, request: Request) -> Explained:
     query = request.engine.catalog.query(query_id)
     if query is not None:
-        upgrade = request.services.history.last(query.id)
+        upgrade = request.services.history.last(query.id, query.started_at_offset)
         return plan_of(query), replace(query_description(query, request), upgrade=upgrade)
     push = push_of(query_id, request)
     if push is not None:

@@ -94,12 +94,13 @@ def report(services: Services, queries: Sequence[str]) -> HostReport:
 
 def details(services: Services, query_id: QueryId) -> QueryDetails:
     """Return what this server knows of a query."""
-    monitor = services.monitor
+    monitor, query = services.monitor, services.engine.catalog.query(query_id)
+    since = -1 if query is None else query.started_at_offset
     return QueryDetails(
         skipped=monitor.skipped(query_id),
         committed=monitor.committed(query_id),
         application=monitor.application(query_id),
-        upgrade=services.history.last(query_id),
+        upgrade=services.history.last(query_id, since),
         spark_plan=monitor.spark_plan(query_id),
     )
 

@@ -160,8 +160,11 @@ class NoRecords:
 class UpgradeReports(Protocol):
     """The history of upgrades, as statements show it."""
 
-    def last(self, query_id: QueryId) -> UpgradeReport | None:
-        """Return the last replacement of a query; None if none is known."""
+    def last(self, query_id: QueryId, since: int = -1) -> UpgradeReport | None:
+        """Return the last replacement of a query; None if none is known.
+
+        ``since`` is the offset of the command that began it: an id may have been another query's.
+        """
 
     def upgrades(self, query_id: QueryId | None) -> Sequence[UpgradeDescription] | None:
         """Return the latest of one query or of all, newest first; None if it cannot be read."""
@@ -173,9 +176,9 @@ class UpgradeReports(Protocol):
 class NoReports:
     """The history of a service without a ledger."""
 
-    def last(self, query_id: QueryId) -> UpgradeReport | None:
+    def last(self, query_id: QueryId, since: int = -1) -> UpgradeReport | None:
         """Know of none."""
-        del query_id
+        del query_id, since
         return None
 
     def upgrades(self, query_id: QueryId | None) -> Sequence[UpgradeDescription] | None:

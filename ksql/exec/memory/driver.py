@@ -237,6 +237,9 @@ class MemoryRunner:
         ends = {topic: len(self._topics.records.get(topic, [])) for topic in running.positions}
         return BuildProgress(_offsets(running.begins), _offsets(running.positions), _offsets(ends))
 
+    def check_former(self, query: PersistentQuery) -> None:
+        """Pass: a cut-over is completed at once here."""
+
     def meet(
         self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
     ) -> Switch:

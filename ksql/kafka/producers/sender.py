@@ -145,6 +145,11 @@ class TransactionalSender(Sender):
             raise SenderClosed
         return self._open_writer
 
+    @property
+    def usable(self) -> bool:
+        """Whether the last transaction was ended; else ``recover`` takes the id over again."""
+        return self._usable
+
     def start(self) -> None:
         """Take over the transactional id.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from ksql.core import KsqlError
 from ksql.exec import BuildProgress
-from ksql.spark.checkpoint.checkpoint import START_OFFSETS, read_starts
+from ksql.spark.checkpoint.checkpoint import START_OFFSETS, read_starts, usable
 from ksql.spark.query.batch_limits import by_topic
 from ksql.spark.query.spec import State
 
@@ -23,20 +24,30 @@ def progress_of(
 ) -> BuildProgress:
     """Return how far a version has read; without offsets before its first start.
 
-    A version that is held by a meeting has no trouble.
+    A version that is held by a meeting has no trouble. One whose topics or checkpoint cannot be
+    read has no offsets, and that as its trouble.
 
-    Raises: CheckpointDamaged, NewerCheckpoint, OSError, and what Kafka says.
+    Raises: OSError.
     """
-    topics = running.topics
-    begin = _begin(running.place.checkpoint, by_topic(begins(topics)) if topics else {})
-    position = running.committed_offsets()
+    trouble = "" if running.status().state is State.RUNNING else running.trouble()
+    begin: Offsets = {}
+    position: Offsets = {}
+    end: Offsets = {}
+    try:
+        with usable(running.query_id):
+            topics = running.topics
+            begin = _begin(running.place.checkpoint, by_topic(begins(topics)) if topics else {})
+            position = {**begin, **running.committed_offsets()}
+            end = by_topic(ends(topics)) if topics else {}
+    except KsqlError as unreadable:
+        trouble = trouble or unreadable.text()
     return BuildProgress(
         begin=begin,
-        position={**begin, **position},
-        ends=by_topic(ends(topics)) if topics else {},
+        position=position,
+        ends=end,
         records_per_second=(totals := running.totals()).rows_in_per_s,
         state_bytes=sum(stage.size_bytes for stage in running.state_sizes()),
-        trouble="" if running.status().state is State.RUNNING else running.trouble(),
+        trouble=trouble,
         batch_rate=totals.batch_rate,
         record_bytes=running.metrics.record_bytes,
         free_bytes=free_bytes(running.place.checkpoint),

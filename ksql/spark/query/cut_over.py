@@ -15,10 +15,10 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.core import KsqlError, QueryVersion, ServerError, application_id, transactional_id
@@ -29,6 +29,8 @@ from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ksql.spark.query.spec import QuerySpec
     from ksql.sql.catalog import PersistentQuery
     from ksql.sql.plan import Sink
@@ -94,6 +96,26 @@ class ResultsGone(ServerError):
         )
 
 
+class LaunchEnded(ServerError):
+    """A launch of a query that was ended or paused while its cut-over was completed."""
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(f"{query_id} was ended while its cut-over was completed")
+
+
+class FormerNotKept(ServerError):
+    """A rollback to a version whose rows are not kept yet: its own would be lost with that."""
+
+    code = 50300
+
+    def __init__(self, query_id: str) -> None:
+        super().__init__(
+            f"{query_id} cannot be rolled back yet: its last cut-over is not completed",
+            detail="The rows of its former version are still being kept.",
+            hint="Try again in a moment. If the query does not come up, SHOW QUERIES says why.",
+        )
+
+
 @dataclass(frozen=True)
 class CutOverCompletion:
     """Completes the cut-over of queries before they are launched.
@@ -104,29 +126,52 @@ class CutOverCompletion:
     topics: ResultTopics = NoTopics()  # noqa: RUF009 - it has nothing
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     _deletions: dict[str, Thread] = field(default_factory=dict)
+    _turns: dict[str, Lock] = field(default_factory=dict)
 
-    def complete(self, query: PersistentQuery, spec: QuerySpec, service_id: str) -> None:
+    def complete(
+        self,
+        query: PersistentQuery,
+        spec: QuerySpec,
+        service_id: str,
+        hosted: Container[QueryVersion] | None = None,
+    ) -> None:
         """Bring the result's topic to the version's rows, if that is not done.
 
-        Raises: ResultsGone, CheckpointDamaged, NewerCheckpoint, OSError, NotLeader, and what the
-            difference does; it is to be called again then.
+        A launch that was given up may still be at it. The next one waits for that: afterwards the
+        query writes newer rows. One of a version that is not ``hosted`` any more ends: whatever
+        is created over the topic then must not find rows of it.
+
+        Raises: LaunchEnded, ResultsGone, CheckpointDamaged, NewerCheckpoint, OSError, NotLeader,
+            and what the difference does; it is to be called again then.
         """
         if query.cut_over is None:
             return
         sink, hidden = plan_of(query).sink, query.version.results_topic(service_id)
         if sink.topic in (None, hidden):
             return
-        mark = cut_over_mark.read(spec.checkpoint)
-        if mark is None or mark.number != query.cut_over.number:
-            mark = CutOverMark(number=query.cut_over.number)
-        if not mark.done:
-            former = QueryVersion(query.id, query.cut_over.former).results_topic(service_id)
-            counts = self._equalized(sink, hidden, former, spec, mark)
-            done = replace(mark, snapshot=True, done=True, **counts._asdict())
-            cut_over_mark.write(spec.checkpoint, done)
-            _log.info("query_cut_over", extra={"query_id": query.id, **counts._asdict()})
+        with self._turns.setdefault(hidden, Lock()):
+            mark = cut_over_mark.read(spec.checkpoint)
+            if mark is None or mark.number != query.cut_over.number:
+                mark = CutOverMark(number=query.cut_over.number)
+            if not mark.done:
+                former = QueryVersion(query.id, query.cut_over.former).results_topic(service_id)
+                counts = self._equalized(sink, hidden, former, spec, mark, hosted)
+                done = replace(mark, snapshot=True, done=True, **counts._asdict())
+                cut_over_mark.write(spec.checkpoint, done)
+                _log.info("query_cut_over", extra={"query_id": query.id, **counts._asdict()})
         delete = partial(self._delete, hidden, query.id)
         self._deletions[hidden] = in_background(f"delete {hidden}", delete)
+
+    def check_kept(self, query: PersistentQuery, checkpoint: Path) -> None:
+        """Pass only if the rows of a query's former version are kept: it may continue from them.
+
+        Raises: FormerNotKept, CheckpointDamaged, NewerCheckpoint, OSError.
+        """
+        if query.cut_over is None or plan_of(query).sink.kind != "TABLE":
+            return
+        mark = cut_over_mark.read(checkpoint)
+        if mark is None or mark.number != query.cut_over.number or not (mark.snapshot or mark.done):
+            raise FormerNotKept(query.id)
 
     def seed(self, old: PersistentQuery, spec: QuerySpec) -> None:
         """Bring the topic of a candidate, of which ``spec`` is a launch, to the result's rows.
@@ -152,14 +197,20 @@ class CutOverCompletion:
                 self._delete(topic, match[1])
 
     def _equalized(
-        self, sink: Sink, hidden: str, former: str, spec: QuerySpec, mark: CutOverMark
+        self,
+        sink: Sink,
+        hidden: str,
+        former: str,
+        spec: QuerySpec,
+        mark: CutOverMark,
+        hosted: Container[QueryVersion] | None,
     ) -> Counts:
         topic = sink.topic or ""
         if sink.kind != "TABLE":
             return Counts()
         if not self.topics.exists(hidden):
             raise ResultsGone(spec.query_id, hidden)
-        writing = self._writing(spec)
+        writing = self._writing(spec, hosted)
         if not mark.snapshot:
             if (deletion := self._deletions.pop(former, None)) is not None:
                 deletion.join()  # it was the topic of a version that has just taken over
@@ -168,13 +219,19 @@ class CutOverCompletion:
             cut_over_mark.write(spec.checkpoint, replace(mark, snapshot=True))
         return self.topics.equalize(hidden, topic, writing)
 
-    def _writing(self, spec: QuerySpec) -> Writing:
+    def _writing(self, spec: QuerySpec, hosted: Container[QueryVersion] | None = None) -> Writing:
+        def check() -> None:
+            if hosted is not None and spec.version not in hosted:
+                raise LaunchEnded(spec.query_id)
+            if spec.lease is not None:
+                spec.lease.await_valid()
+
         return Writing(
             config=spec.producer,
             transactional_id=transactional_id(spec.application, _TASK)
             if spec.exactly_once
             else None,
-            may_write=spec.lease.await_valid if spec.lease is not None else _always,
+            may_write=check,
             now_ms=self.clock(),
         )
 
@@ -184,7 +241,3 @@ class CutOverCompletion:
         except KsqlError as problem:  # the next launch tries again
             reason = problem.text()
             _log.warning("results_topic_left", extra={"query_id": query_id, "reason": reason})
-
-
-def _always() -> None:
-    """Let everything be written: nobody takes over."""

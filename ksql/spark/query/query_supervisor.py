@@ -156,10 +156,10 @@ class QuerySupervisor:
         if self._over:  # else it still waits
             self._driver.open_gate(self._gate)
 
-    def await_first_attempt(self, timeout_s: float) -> None:
-        """Wait until no start of it is under way."""
+    def await_first_attempt(self, timeout_s: float) -> bool:
+        """Wait until no start of it is under way. False: one still is."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._launching, timeout_s)
+            return self._changed.wait_for(lambda: not self._launching, timeout_s)
 
     def _try(self) -> None:
         problem: Exception | None = None
@@ -296,7 +296,9 @@ class QuerySupervisor:
             self._changed.wait_for(lambda: not self._launching, STOP_S)
 
     def end_between_batches(self, timeout_s: float) -> bool:
-        """Ask it to end, and wait. False: its batch still runs, and it ends after that batch."""
+        """Ask it to end, and wait. False: its batch, or its start, still runs and is the last."""
+        if not self.await_first_attempt(max(timeout_s, 0.0)):
+            return False  # a start may write what a cut-over has to write
         with self._changed:
             query = self._query
         if query is None or not query.isActive:
@@ -312,7 +314,7 @@ class QuerySupervisor:
         """End it within its batch, which is repeated if it continues. False: it still runs."""
         if not self.end_between_batches(0.0) and self._query is not None:
             self._query.stop()
-        return not self._runs()
+        return not (self._runs() or self._launching)
 
     def half_done(self) -> bool:
         """Return whether a batch was planned that is not finished; for one that has ended."""
@@ -443,8 +445,7 @@ class QuerySupervisor:
                 if query.isActive:
                     self._bound_batches(query)
                     return
-                due = self._asked_to_end
-                if not due:
+                if not (due := self._asked_to_end):
                     self._note_failure(query)
         if due:
             self.start_soon()

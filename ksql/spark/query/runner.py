@@ -308,6 +308,11 @@ class SparkRunner:
         with usable(version.query_id):
             return progress_of(running, self._begins, self._ends)
 
+    def check_former(self, query: PersistentQuery) -> None:
+        """See ``Runner``."""
+        with usable(query.id):
+            self._completion.check_kept(query, self._checkpoint(query))
+
     def meet(
         self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
     ) -> Switch:
@@ -434,7 +439,7 @@ class SparkRunner:
             except (incarnations.OlderCheckpoint, TopicRemade) as unfit:
                 incarnation = self._checkpoints.instead_of(query, unfit)
             else:
-                self._completion.complete(query, spec, self._service_id)
+                self._completion.complete(query, spec, self._service_id, self.running)
                 self._overrides.end(query.version)
                 return spec
             starts = self._offsets.starts(query)

@@ -145,9 +145,19 @@ class Catalog:
         return tuple(q for q in self.queries.values() if name in q.sources)
 
     def readers_from(self, topic: str) -> tuple[PersistentQuery, ...]:
-        """Return the queries that read the topic, under whatever name, the oldest first."""
+        """Return the queries that read the topic, under whatever name, the oldest first.
+
+        A query counts as well if only its candidate reads it.
+        """
         over = self._over(topic)
-        return tuple(q for q in self.queries.values() if not over.isdisjoint(q.sources))
+        readers = (q for q in self.queries_and_candidates if not over.isdisjoint(q.sources))
+        return tuple({reader.id: reader for reader in readers}.values())
+
+    @property
+    def queries_and_candidates(self) -> tuple[PersistentQuery, ...]:
+        """The queries, the oldest first, and then the candidates that may become them."""
+        candidates = (rebuild.candidate for rebuild in self.rebuilds.values())
+        return (*self.queries.values(), *candidates)
 
     def _over(self, topic: str) -> set[str]:
         return {source.name for source in self.sources.values() if source.topic == topic}

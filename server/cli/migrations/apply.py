@@ -173,8 +173,10 @@ class Applying:
         self._record(running, "RUNNING")
         try:
             FileRun(self, file, running).run(kept)
+            self.lock.check()
         except (MigrationFailed, *SERVER_ERRORS) as error:
-            self._record_failure(running, reason_of(error))
+            if not self.lock.is_lost():  # else another apply records what becomes of the file
+                self._record_failure(running, reason_of(error))
             raise
         self._record(running, "MIGRATED")
         self._verify(file)
@@ -302,6 +304,7 @@ class FileRun:
                 f"Failed to execute sql: {statement.text} Error: {reason_of(error)}"
             ) from error
         self._done.append(statement)
+        self._applying.lock.check()
         for entity in entities:
             self._session.saw(entity)
         for line in _said(entities):

@@ -61,8 +61,18 @@ class ApplyLock:
         Raises: MigrationFailed if another one has it.
         """
         holder = self._holder()
-        if holder is None or holder.checksum != self._claim.checksum:
+        if not self._is_mine(holder):
             raise _Held(holder)
+
+    def is_lost(self) -> bool:
+        """Return whether another command has taken the right; False if that is not known."""
+        try:
+            return not self._is_mine(self._holder())
+        except MigrationFailed:
+            return False
+
+    def _is_mine(self, holder: Entry | None) -> bool:
+        return holder is not None and holder.checksum == self._claim.checksum
 
     def release(self) -> None:
         """Give the right back; if the server is away, the next command must take over."""

@@ -18,6 +18,7 @@ from ksql.history.entries import UpgradeEntry
 from ksql.history.resilient import ResilientLedger
 from ksql.history.upgrade_recorder import UpgradeRecorder
 from tests.unit.control.engine.test_command_execution import COUNT, MORE, S, Scene
+from tests.waits import PATIENCE_S, await_true
 
 
 @pytest.fixture
@@ -149,8 +150,21 @@ def test_the_last_replacement_of_a_query_is_explained(ledger):
     assert (upgrade.query_id, upgrade.switch) == ("CTAS_N_1", SwitchPoint(0, {"s": {"0": 0}}, 0))
 
 
-def explained(it):
-    [answer] = it.world.run("EXPLAIN CTAS_N_1;")
+def test_replacement_of_an_earlier_query_of_that_id_is_not_explained(ledger):
+    it = scene(ledger)
+    it.world.services.history = it.history
+    insert = "INSERT INTO O {}SELECT * FROM S WHERE A > {};"
+    it.world.run("CREATE STREAM O AS SELECT * FROM S;")
+    for replaced in (True, False):
+        it.world.run(insert.format("WITH (QUERY_ID='MORE') ", 1))
+        if replaced:
+            it.world.run("CREATE OR REPLACE QUERY MORE AS " + insert.format("", 2))
+        assert (explained(it, "MORE").upgrade is not None) is replaced
+        it.world.run("TERMINATE MORE;")
+
+
+def explained(it, query_id="CTAS_N_1"):
+    [answer] = it.world.run(f"EXPLAIN {query_id};")
     return answer.query_description
 
 
@@ -194,3 +208,35 @@ def test_settling_continues_until_it_is_settled():
     doubt_resolver.wake()
     assert engine.over.wait(20)
     doubt_resolver.close()
+
+
+class Locked:
+    """An engine whose lock the statement holds that wakes the thread; nothing is left to do."""
+
+    def __init__(self):
+        self.lock = threading.RLock()
+        self.reached = threading.Event()
+        self.settles = 0
+
+    def settle(self):
+        self.settles += 1
+
+    @property
+    def settled(self):
+        self.reached.set()
+        with self.lock:
+            return True
+
+
+def test_a_statement_that_wakes_the_thread_does_not_wait_for_it():
+    engine = Locked()
+    resolver = DoubtResolver(engine, pause_s=0.0)
+    with engine.lock:
+        resolver.wake()
+        assert engine.reached.wait(PATIENCE_S)
+        again = threading.Thread(target=resolver.wake, daemon=True)
+        again.start()  # in the place of the statement, which could not give up
+        again.join(PATIENCE_S / 10)
+        assert not again.is_alive()
+    await_true("what came meanwhile is settled, too", lambda: engine.settles > 1)
+    await_true("the thread ends", lambda: resolver._worker is None)

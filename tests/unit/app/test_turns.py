@@ -7,7 +7,7 @@ import pytest
 from ksql.cluster.leadership.leadership import BEAT_S, SILENCE_S
 from ksql.core.process import lease
 from ksql.core.process.lease import NotLeader
-from tests.unit.cluster.leadership.test_leadership import World
+from tests.unit.cluster.leadership.test_leadership import World, unwritable
 
 MOST_S = 60.0
 
@@ -121,3 +121,14 @@ def test_leader_can_prove_leadership_and_replaced_one_cannot(world, one):
     with pytest.raises(NotLeader):
         one.confirm()
     assert world.topic.claims[-1].id == "two"
+
+
+def test_follower_that_cannot_write_its_lease_leaves_the_lead_to_others(world, one, monkeypatch):
+    world.living.clear()
+    two, three = world.server("two"), world.server("three")
+    with monkeypatch.context() as disk:
+        unwritable(disk, two)
+        assert not await_leadership(world, two)[0]
+        assert world.topic.claims[-1].id == "one"
+        assert await_leadership(world, three)[0]
+    assert world.may_write("three")

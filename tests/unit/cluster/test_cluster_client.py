@@ -68,7 +68,7 @@ class Far(FakeService):
 class BusyHistory(NoReports):
     """Knows of one replacement."""
 
-    def last(self, query_id):
+    def last(self, query_id, since=-1):
         return UPGRADE if query_id == "CSAS_C_2" else None
 
     def upgrades(self, query_id):

@@ -112,6 +112,21 @@ def test_apply_that_was_taken_over_by_mistake_ends_before_its_next_statement(too
     assert "A stream with the same name already exists" in over[0]
 
 
+@pytest.mark.parametrize(
+    ("far", "why"),
+    [(FAR, "already exists"), (FAR.replace("STREAM", "STREAM IF NOT EXISTS"), "at work")],
+)
+def test_what_another_apply_has_recorded_stays_when_the_former_one_goes_on(
+    tool, monkeypatch, far, why
+):
+    tool.file(1, "rides", RIDES + far)
+    tool.file(2, "near", "CREATE STREAM near AS SELECT * FROM rides WHERE metres < 10;")
+    during(monkeypatch, " far ", lambda: tool.run("apply", "--all", "--take-over"))
+    assert why in tool.fails("apply", "--all")
+    assert tool.states() == ["MIGRATED", "MIGRATED"]
+    assert "No eligible migrations found." in tool.run("apply", "--all")
+
+
 def test_dry_run_needs_no_claim(tool, monkeypatch):
     tool.file(1, "rides", RIDES + FAR)
     during(monkeypatch, "STREAM far", lambda: tool.run("apply", "--all", "--dry-run"))

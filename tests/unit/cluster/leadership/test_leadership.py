@@ -89,7 +89,7 @@ class World:
             for server in self.living:
                 server.beat()
 
-    def server(self, name, *, state=None, host="here", state_id=None, place=""):
+    def server(self, name, *, state=None, host="here", state_id=None, place="", gives_way=False):
         state = state or name
         folder = self.folder / state
         folder.mkdir(exist_ok=True)
@@ -109,6 +109,7 @@ class World:
             "svc",
             folder / "lease.json",
             on_lost=lambda reason: self.lost.__setitem__(name, reason),
+            gives_way=gives_way,
             sleep=self.sleep,
             now_s=lambda: self.now,
         )
@@ -294,6 +295,89 @@ def test_a_leader_whose_lease_cannot_be_touched_does_not_give_the_service_free(w
     assert world.may_write("one")
     world.server("two").acquire()
     assert world.slept == pytest.approx(SILENCE_S)
+
+
+def unwritable(monkeypatch, *servers):
+    """Let these servers' leases be written no more, as on a disk that became read-only."""
+    write = Path.write_text
+    closed = {server._file.parent for server in servers}
+
+    def refused(path, *args, **kwargs):
+        if path.parent in closed:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return write(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "write_text", refused)
+
+
+@pytest.mark.parametrize("removable", [True, False])
+def test_a_leader_that_cannot_renew_its_lease_lets_others_lead(
+    world, monkeypatch, caplog, removable
+):
+    one = world.server("one", gives_way=True)
+    one.acquire()
+    world.living.append(one)
+    unwritable(monkeypatch, one)
+    if not removable:
+        monkeypatch.setattr(Path, "unlink", full)
+    world.sleep(LEASE_S - BEAT_S)
+    assert world.lost == {}  # the disk may recover as long as the right lasts
+    world.sleep(2 * BEAT_S)
+    assert "Read-only file system" in world.lost["one"]
+    assert one.trouble == world.lost["one"]
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+        "leadership_given_up"
+    ]
+    assert world.topic.claims[-1].released is removable
+    began = len(world.topic.claims)
+    world.server("two").acquire()
+    assert [claim.id for claim in world.topic.claims[began:]] == ["two"]
+    assert world.may_write("two")
+    assert not world.may_write("one")
+
+
+def test_a_leader_without_others_says_why_its_tasks_wait_and_continues(world, monkeypatch, caplog):
+    one = world.server("one")
+    one.acquire()
+    world.living.append(one)
+    with monkeypatch.context() as disk:
+        unwritable(disk, one)
+        world.sleep(3 * LEASE_S)
+        assert "Read-only file system" in one.trouble
+        assert not world.may_write("one")
+    world.sleep(BEAT_S)
+    assert one.trouble == ""
+    assert world.may_write("one")
+    assert world.lost == {}
+    errors = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert errors == ["lease_not_renewed"]
+
+
+def test_a_server_that_cannot_write_its_lease_claims_nothing(world, monkeypatch):
+    """It is started again and again; a claim at each start would keep all others from leading."""
+    one = world.server("one")
+    unwritable(monkeypatch, one)
+    with pytest.raises(LEASE_UNWRITABLE.base, match="cannot be written"):
+        one.acquire()
+    assert world.topic.claims == []
+    world.server("two").acquire()
+    assert world.slept == 0
+
+
+def test_fenced_while_it_takes_over_yields_to_the_other(world):
+    one, two = world.server("one"), world.server("two")
+    take = world.logs["one"].take
+
+    def fenced():
+        world.logs["one"].take = take
+        two.acquire()
+        world.living.append(two)
+        raise ProducerFenced("claims")
+
+    world.logs["one"].take = fenced
+    with pytest.raises(AnotherServer):
+        one.acquire()
+    assert world.may_write("two")
 
 
 def test_a_paused_one_that_nobody_followed_continues(world):

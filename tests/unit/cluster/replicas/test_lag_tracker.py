@@ -53,7 +53,10 @@ def test_looks_are_bounded_and_err_towards_more_lag():
         world.s += 1
         world.end += 1
         world.lag_tracker.look(["t"])
-    assert world.lag_tracker.lag(PLACE, 1_000) == (1_000, 2_000_000)  # in truth half of that
+    offsets, time_ms = world.lag_tracker.lag(PLACE, 1_000)
+    assert offsets == 1_000
+    assert time_ms is not None
+    assert 1_000_000 <= time_ms < 1_100_000  # in truth the first of these
     assert world.lag_tracker.lag(PLACE, 2_000) == (0, 0)
 
 
@@ -99,3 +102,33 @@ def test_topics_of_the_past_are_forgotten():
     world.lag_tracker.keep({"u"})
     assert world.lag_tracker.lag(PLACE, 0) == (None, None)
     assert world.lag_tracker.lag(("u", 0), 0) == (0, 0)
+
+
+def test_position_that_is_ahead_says_nothing_of_one_that_is_behind():
+    """A read of committed rows comes after one of rows that are not committed yet."""
+    world = World()
+    world.end = 10
+    world.lag_tracker.look(["t"])
+    world.s, world.end = world.s + 60, 1_000
+    world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 1_000) == (0, 0)
+    assert world.lag_tracker.lag(PLACE, 10) == (990, 60_000)
+
+
+def test_store_that_is_filled_anew_is_not_level():
+    world = World()
+    world.end = 10
+    world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 10) == (0, 0)
+    assert world.lag_tracker.lag(PLACE, 3) == (7, None)
+
+
+def test_ends_of_a_topic_that_was_recreated_count_alone():
+    world = World()
+    world.end = 10
+    world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 10) == (0, 0)
+    world.s, world.end = world.s + 30, 5
+    world.lag_tracker.look(["t"])
+    assert world.lag_tracker.lag(PLACE, 2) == (3, None)
+    assert world.lag_tracker.lag(PLACE, 5) == (0, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -16,11 +16,17 @@ from ksql.kafka.topic_difference import Counts
 from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
-from ksql.spark.query.cut_over import CutOverCompletion, ResultsGone
+from ksql.spark.query.cut_over import (
+    CutOverCompletion,
+    FormerNotKept,
+    LaunchEnded,
+    ResultsGone,
+)
 from ksql.spark.query.spec import QuerySpec
 from ksql.sql.catalog.model import CutOver
 from ksql.sql.plan import codec
 from tests.unit.world import World
+from tests.waits import PATIENCE_S
 
 SERVICE = "default_"
 NOW_MS = 1_700_000_000_000
@@ -71,7 +77,7 @@ class Room:
         self.place = place
         self.topics = Topics(self.hidden)
 
-    def complete(self, query=None, **spec):
+    def complete(self, query=None, completion=None, hosted=None, **spec):
         query = query or self.query
         launch = QuerySpec(
             version=query.version,
@@ -83,7 +89,8 @@ class Room:
             **spec,
         )
         deletions: dict[str, Thread] = {}
-        CutOverCompletion(self.topics, lambda: NOW_MS, deletions).complete(query, launch, SERVICE)
+        completion = completion or CutOverCompletion(self.topics, lambda: NOW_MS, deletions)
+        completion.complete(query, launch, SERVICE, hosted)
         for deletion in deletions.values():
             deletion.join()
 
@@ -223,3 +230,71 @@ def test_a_topic_that_cannot_be_deleted_now_is_left(room, caplog):
     room.topics.fails = "delete"
     CutOverCompletion(room.topics).sweep([room.query.version], SERVICE)
     assert "results_topic_left" in caplog.text
+
+
+def test_launch_waits_for_one_that_was_given_up_and_writes_still(room):
+    """The query would write newer rows, and the former launch older ones after them."""
+    completion = CutOverCompletion(room.topics, lambda: NOW_MS, {})
+    begun, over = Event(), Event()
+    equalize = room.topics.equalize
+
+    def slow(origin, target, writing):
+        begun.set()
+        assert over.wait(PATIENCE_S)
+        return equalize(origin, target, writing)
+
+    room.topics.equalize = slow
+    launches = [
+        Thread(target=room.complete, kwargs={"completion": completion}, daemon=True)
+        for _ in range(2)
+    ]
+    for launch in launches:
+        launch.start()
+    assert begun.wait(PATIENCE_S)
+    over.set()
+    for launch in launches:
+        launch.join(PATIENCE_S)
+    assert [step for step in room.topics.done if step[0] != "delete"] == room.steps[:3]
+
+
+def test_launch_of_a_query_that_was_ended_writes_no_more(room):
+    hosted = {room.query.version}
+    equalize = room.topics.equalize
+
+    def ended_within(origin, target, writing):
+        counts = equalize(origin, target, writing)
+        hosted.clear()
+        return counts
+
+    room.topics.equalize = ended_within
+    with pytest.raises(LaunchEnded, match="was ended while its cut-over was completed"):
+        room.complete(hosted=hosted)
+    assert len(room.topics.writings) == 1
+    room.topics.equalize = equalize
+    hosted.add(room.query.version)
+    room.complete(hosted=hosted)  # a query that was paused continues
+    assert room.topics.done[-2:] == room.steps[-2:]
+
+
+def check_kept(room, query=None):
+    CutOverCompletion(room.topics).check_kept(query or room.query, room.place)
+
+
+@pytest.mark.parametrize("step", ["make", "equalize"])
+def test_former_version_does_not_continue_before_its_rows_are_kept(room, step):
+    """The launch that is tried again would set its topic back to them."""
+    room.topics.fails = step
+    with pytest.raises(ServerError, match="Kafka is away"):
+        room.complete()
+    with pytest.raises(FormerNotKept, match="cannot be rolled back yet"):
+        check_kept(room)
+    room.topics.fails = room.hidden
+    with pytest.raises(ServerError, match="Kafka is away"):
+        room.complete()
+    check_kept(room)  # whatever becomes of the difference
+    with pytest.raises(FormerNotKept):
+        check_kept(room, replace(room.query, cut_over=CutOver(34, 17)))
+
+
+def test_query_without_a_cut_over_keeps_no_rows(room):
+    check_kept(room, replace(room.query, cut_over=None))

@@ -17,6 +17,7 @@ from ksql.spark.checkpoint import checkpoint_topics, incarnations
 from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import QuerySpec, RetryPolicy, State
+from tests.waits import PATIENCE_S
 
 
 class Quiet:
@@ -481,3 +482,26 @@ def test_a_checkpoint_that_loses_its_files_has_no_offsets(desk, tmp_path):
     assert running.committed_offsets() == {"t": {0: 7}}
     (tmp_path / "offsets" / "1").write_text("", "utf-8")
     assert running.committed_offsets() == {}
+
+
+def test_a_start_that_writes_still_is_no_end(tmp_path, monkeypatch):
+    """It may complete a cut-over: nobody else may write the result's topic meanwhile."""
+    monkeypatch.setattr("ksql.spark.query.query_supervisor.STOP_S", 0.01)
+    desk, begun, over = Desk(tmp_path), threading.Event(), threading.Event()
+
+    def slow(spec):
+        begun.set()
+        assert over.wait(PATIENCE_S)
+        return spec
+
+    desk.vet = slow  # type: ignore[method-assign]
+    query = desk.query()
+    query.start_soon()
+    assert begun.wait(PATIENCE_S)
+    query.hold()
+    assert not query.end_between_batches(0.01)
+    assert not query.interrupt()
+    over.set()
+    assert query.end_between_batches(PATIENCE_S)
+    assert query.interrupt()
+    query.retire()

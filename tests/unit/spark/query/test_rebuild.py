@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from ksql.control.engine.ports import MemoryLog
+from ksql.control.engine.rebuild_progress import percent
 from ksql.core import KsqlError
+from ksql.kafka.errors import UnknownTopic
 from ksql.spark.checkpoint import checkpoint, cut_over_mark
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.meeting import MeetingFailed, NotMet
@@ -243,6 +245,22 @@ def test_the_progress_of_a_version(tmp_path, old, candidate):
     progress = desk.runner.progress(old.version)
     assert progress is not None
     assert progress.trouble == "the query ended without an error"
+
+
+@pytest.mark.parametrize("what", ["_begins", "_ends"])
+def test_progress_whose_topics_are_gone_says_so(tmp_path, old, what):
+    desk = Desk(tmp_path, runtime=Reading())
+    desk.runner.start(old)
+
+    def gone(_topics):
+        raise UnknownTopic("s")
+
+    setattr(desk.runner, what, gone)
+    progress = desk.runner.progress(old.version)
+    assert progress is not None
+    assert progress.trouble == "Kafka topic does not exist: s"
+    assert progress.ends == {}
+    assert percent(progress) == 0
 
 
 class Kept:
