@@ -57,8 +57,8 @@ def start_reaper(patience_s: float = 2.0) -> subprocess.Popen[bytes]:
 def _share_temporary_directory() -> str | None:
     """Have this process, and what it starts, use one short directory for temporary files.
 
-    A socket in it has a path of less than 100 bytes. What pytest keeps for a reader, the folders of
-    the tests, stays where it was.
+    A socket in it has a path of less than 100 bytes. The folders of single tests, which pytest
+    keeps for a reader, stay where they were.
 
     Returns: the directory, if this process has made it; None within another run.
     """

@@ -162,7 +162,7 @@ class KafkaLeadershipLog:
         }
         self._writer = writer = TransactionalWriter(self._settings.producer(**more), self.topic)
         try:
-            writer.take_over(self._settings.timeout_s)
+            writer.init_transactions(self._settings.timeout_s)
         except KafkaException as problem:
             raise self._failure(problem) from problem
 

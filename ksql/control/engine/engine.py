@@ -41,7 +41,7 @@ from ksql.control.engine.replacement_locks import (
     ReplacementLocks,
     check_present,
     check_same,
-    make_way,
+    start_replacement,
 )
 from ksql.control.engine.replayed_upgrades import Replayed, note_rebuild
 from ksql.control.planning import rebuild
@@ -255,7 +255,7 @@ class Engine:
         query_id = version.query_id
         try:
             with execution.or_taken_back():
-                make_way(query_id, execution)
+                start_replacement(query_id, execution)
                 with self._lock:
                     check_present(query_id, execution)
                     self.settle()

@@ -186,7 +186,7 @@ class KafkaCommandLog:
         """
         if self._ensure_topic():
             self._mend()
-        self._journal.take_over()
+        self._journal.acquire()
         self._replay_all()
 
     def follow(self) -> None:
@@ -205,7 +205,7 @@ class KafkaCommandLog:
         """
         self._check_followed()
         self._mend()
-        self._journal.take_over()
+        self._journal.acquire()
         self._replay()
 
     def _check_followed(self) -> None:

@@ -23,7 +23,7 @@ def progress_of(
 ) -> BuildProgress:
     """Return how far a version has read; without offsets before its first start.
 
-    A version that is held by a meeting has no trouble.
+    A version that is held by an offset sync has no trouble.
 
     Raises: CheckpointDamaged, NewerCheckpoint, OSError, and what Kafka says.
     """

@@ -190,7 +190,7 @@ class Switching:
         """Have it go no further; for another thread. The queries themselves are the caller's."""
         self._cancelled = True
 
-    def make_way(self, position: Callable[[], T]) -> T:
+    def prepare(self, position: Callable[[], T]) -> T:
         """Try the new plan, end the old one; return the ``position``, asked for when none runs.
 
         Raises: BatchUnfinished and SwitchRefused; the old plan is with the query then.
@@ -206,18 +206,18 @@ class Switching:
                 self._new.start_ahead()
             return position()
         except BaseException as problem:
-            self.give_back()
+            self.rollback()
             _log.info("switch_kept", extra=self._where(problem))
             if not isinstance(problem, Exception) or isinstance(problem, BatchUnfinished):
                 raise
             raise SwitchRefused(self._old.query_id, problem, self._old.trouble()) from problem
 
-    def give_back(self) -> None:
+    def rollback(self) -> None:
         """Let the old plan continue: another one was not taken."""
         self._new.withdraw()
         self._old.resume()
 
-    def take_over(self) -> None:
+    def commit(self) -> None:
         """Start the new plan, which the log names now."""
         self._old.retire()
         self.state = SwitchState.NEW_RUNS

@@ -571,7 +571,7 @@ def test_a_plan_is_tried_over_what_its_query_has_not_begun_to_read(tmp_path, que
     desk = Waiting(tmp_path)
     desk.runner.start(query)
     begun(desk.runner.checkpoint(query.version), 0, finished=True, offset=3)
-    desk.runner.make_way(query, replace(query, plan=query.plan + " "))
+    desk.runner.prepare_switch(query, replace(query, plan=query.plan + " "))
     [(spec, ranges, limit_s)] = desk.runtime.tried
     assert (plan_of(spec), spec.reader) == (query.plan + " ", {"bootstrap.servers": "b:1"})
     assert ranges == (Range("s", 0, 3, 9),)
@@ -586,7 +586,7 @@ def test_a_plan_that_fails_when_it_is_tried_asks_nothing_of_the_old_one(desk, qu
 
     desk.runtime.try_out = try_out
     with pytest.raises(SwitchRefused, match="was not replaced") as caught:
-        desk.runner.make_way(query, replace(query, plan=query.plan + " "))
+        desk.runner.prepare_switch(query, replace(query, plan=query.plan + " "))
     assert "it overruns" in caught.value.text()
     assert "goes on unchanged" in caught.value.text()
     assert len(desk.runtime.started) == 1
@@ -596,9 +596,9 @@ def test_a_plan_that_fails_when_it_is_tried_asks_nothing_of_the_old_one(desk, qu
 def test_a_plan_that_is_taken_runs_from_then_on(desk, query):
     desk.runner.start(query)
     new = replace(query, plan=query.plan + " ")
-    desk.runner.make_way(query, new)
+    desk.runner.prepare_switch(query, new)
     assert len(desk.runtime.started) == 1
-    desk.runner.take_over(new)
+    desk.runner.commit_switch(new)
     desk.runner.running[query.version].await_first_attempt(30)
     assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan, new.plan]
 
@@ -606,9 +606,9 @@ def test_a_plan_that_is_taken_runs_from_then_on(desk, query):
 def test_a_plan_that_is_not_taken_leaves_the_old_one(desk, query):
     desk.runner.start(query)
     going = desk.runner.running[query.version]
-    desk.runner.make_way(query, replace(query, plan=query.plan + " "))
+    desk.runner.prepare_switch(query, replace(query, plan=query.plan + " "))
     desk.runtime.launched[-1].isActive = False
-    desk.runner.give_back(query)
+    desk.runner.rollback_switch(query)
     assert desk.runner.running[query.version] is going
     assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan] * 2
 
@@ -649,13 +649,13 @@ def test_a_batch_that_fails_each_time_is_left_to_the_new_plan(
     tmp_path, query, guarantee, mark, allowed, said
 ):
     desk, old, new = stuck(tmp_path, query, guarantee, mark)
-    switch = desk.runner.make_way(old, new, half_written=allowed)
+    switch = desk.runner.prepare_switch(old, new, half_written=allowed)
     assert said in switch.left
     assert "Batch 1" in switch.left
     assert (switch.batch, switch.offsets) == (0, {"s": {0: 3}})
     [(_, ranges, _)] = desk.runtime.tried
     assert ranges == (Range("s", 0, 3, 9),)  # the batch that it is to run is among them
-    desk.runner.take_over(new)
+    desk.runner.commit_switch(new)
     desk.runner.running[query.version].await_first_attempt(30)
     assert plan_of(desk.runtime.started[-1]) == new.plan
 
@@ -663,7 +663,7 @@ def test_a_batch_that_fails_each_time_is_left_to_the_new_plan(
 def test_a_batch_of_which_a_part_counts_is_not_left_without_a_word(tmp_path, query):
     desk, old, new = stuck(tmp_path, query, "exactly_once_v2", 2)
     with pytest.raises(BatchHalfWritten) as caught:
-        desk.runner.make_way(old, new)
+        desk.runner.prepare_switch(old, new)
     assert "The batch fails: a wire came loose" in caught.value.text()
     assert "SET 'ksql.query.replace.half.written.batch.enabled'='true'" in caught.value.text()
     assert all(plan_of(spec) == old.plan for spec in desk.runtime.started)
