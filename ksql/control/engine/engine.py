@@ -28,7 +28,7 @@ from ksql.control.engine.command_execution import (
     Upgrade,
     UpgradeHistory,
 )
-from ksql.control.engine.context import Context, Prepared, with_settings
+from ksql.control.engine.context import PlanningContext, Prepared, with_settings
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.engine.pending_deletions import (
     AppliedOffset,
@@ -128,9 +128,9 @@ class Engine:
 
     def context(
         self, settings: Settings, offset: int = -1, generation: int | None = None
-    ) -> Context:
+    ) -> PlanningContext:
         """Return the present state of the server, against which a statement is prepared."""
-        return Context(
+        return PlanningContext(
             catalog=self.catalog,
             functions=self.functions,
             settings=settings,
