@@ -145,7 +145,7 @@ class Node:
         if state.shared:
             startup_checks.fit_stores(self.admin, state, self._now_ms)
         self.views.start()
-        self.copies.start()
+        self.replica_service.start()
         self.rebuilds.start()
         if self._follower is None:
             self._start_leading(state)
@@ -313,8 +313,10 @@ class Node:
             self.kafka, state.stores, trash, settings, self._now_ms, self._peers, assignment
         )
         self._closers.append(self.views.close)
-        self.copies = ReplicaService(settings, assignment, self.views, self.admin, self._now_ms)
-        self._closers.append(self.copies.close)
+        self.replica_service = ReplicaService(
+            settings, assignment, self.views, self.admin, self._now_ms
+        )
+        self._closers.append(self.replica_service.close)
         self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
         self._open_services()
 
@@ -393,18 +395,24 @@ class Node:
             self._elsewhere,
         )
         self.leadership.troubled = lambda: self.monitor.troubled
-        self.hosts = ClusterClient(self.settings, self.members, self.copies.peers, self._elsewhere)
+        self.hosts = ClusterClient(
+            self.settings, self.members, self.replica_service.peers, self._elsewhere
+        )
         self._closers.append(self.hosts.close)
-        processed = Progress(self.monitor, self.members, self.copies.peers).of
+        processed = Progress(self.monitor, self.members, self.replica_service.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
         self._feeds = ConsumerRegistry(self.kafka, time.monotonic)
         has_processed = self.monitor.has_processed
-        tables = TableProvider(self.views, self.admin, has_processed, self.copies, following)
+        tables = TableProvider(
+            self.views, self.admin, has_processed, self.replica_service, following
+        )
         limits = Limits(self.settings, steady_ms)
         opened = (self.engine, self._feeds.open, self.admin, tables)
         self.reads = QueryService(*opened, self._now_ms, limits)
-        copies = self.copies
-        heartbeats = compose.heartbeats(self.settings, self.members, copies.credentials, copies.tls)
+        replicas = self.replica_service
+        heartbeats = compose.heartbeats(
+            self.settings, self.members, replicas.credentials, replicas.tls
+        )
         self._closers.append(heartbeats.close)
         heartbeats.start()
         self.services = Services(
@@ -412,10 +420,10 @@ class Node:
             monitor=self.monitor,
             writer=writer,
             now_ms=self._now_ms,
-            host=self.copies.host,
+            host=self.replica_service.host,
             close_push=self.reads.close,
             pushes=self.reads.pushes,
-            pulls=self.reads.pulls(self.copies.host),
+            pulls=self.reads.pulls(self.replica_service.host),
             history=self.upgrade_recorder,
             check_kafka=self._check_kafka,
             commands=compose.command_rate(self.settings),

@@ -138,7 +138,7 @@ if TYPE_CHECKING:
     from ksql.core.token import (
         FILE,
         HEADER,
-        Place,
+        PartitionId,
         ServerSecret,
         Token,
         TokenScope,
@@ -192,7 +192,7 @@ else:
             "secrets": "HIDDEN LEDGER_PASSWORD is_secret password without_secrets",
             "structs": "Form Structs form",
             "timing": ("LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds steady_ms"),
-            "token": "FILE HEADER Place ServerSecret Token TokenScope merged requested_token",
+            "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
             "versioned_json": "NewerVersion",
         },
     )
@@ -279,9 +279,9 @@ __all__ = [
     "Offset",
     "OutRecord",
     "ParseError",
+    "PartitionId",
     "PerHour",
     "PerSecond",
-    "Place",
     "QueryFailed",
     "QueryId",
     "QueryOnWrongEndpoint",

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from ksql.sql.catalog import DataSource
 from ksql.views.store_config import StoreConfig
-from ksql.views.store_writer import PartitionStore, Place
+from ksql.views.store_writer import PartitionStore
 
 if TYPE_CHECKING:
+    from ksql.core import PartitionId
     from ksql.kafka import Identity
     from ksql.views.stores.base import Rows, Store
 
@@ -56,7 +57,9 @@ class MaterializedView:
             return True
         return topic.id in ("", self.topic_id) and topic.partitions in (0, self.count)
 
-    def missing(self, ends: Mapping[Place, int] | None = None, *, committed: bool = False) -> int:
+    def missing(
+        self, ends: Mapping[PartitionId, int] | None = None, *, committed: bool = False
+    ) -> int:
         """Return how many offsets are still to be read, up to these or up to its stores' goals."""
         return sum(
             max(0, _goal(part, ends) - part.at(committed=committed)) for part in self.parts.values()
@@ -66,7 +69,7 @@ class MaterializedView:
         """Return whether its stores may be read; of what is committed, whole transactions only."""
         return all(part.shows(committed=committed) for part in self.parts.values())
 
-    def behind(self, at_least: Mapping[Place, int], *, committed: bool = False) -> str:
+    def behind(self, at_least: Mapping[PartitionId, int], *, committed: bool = False) -> str:
         """Return which of its stores has not reached these offsets, in words; empty if all have."""
         for part in self.parts.values():
             at, offset = part.at(committed=committed), at_least.get(part.place, 0)
@@ -79,7 +82,7 @@ class MaterializedView:
         return ""
 
 
-def _goal(part: PartitionStore, ends: Mapping[Place, int] | None) -> int:
+def _goal(part: PartitionStore, ends: Mapping[PartitionId, int] | None) -> int:
     return part.goal if ends is None else ends.get(part.place, 0)
 
 

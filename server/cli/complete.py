@@ -11,7 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 
 from server.cli.client import Client, ServerFailure, Unreachable
-from server.cli.context import Candidate, Place, candidates, texts, tokens_of
+from server.cli.context import Candidate, Cursor, candidates, texts, tokens_of
 from server.cli.names import Names, fetch_names
 from server.cli.split import Split, split
 from server.cli.words import KEYWORDS, TYPES, WITH_PROPERTIES
@@ -48,12 +48,12 @@ class SqlCompleter(Completer):
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
         """Offer the words that could be at the cursor."""
         before = document.text_before_cursor
-        cut = split(before)
-        if cut.open_quote:
-            return self._in_quotes(cut, document, event)
+        pieces = split(before)
+        if pieces.open_quote:
+            return self._in_quotes(pieces, document, event)
         if not split(f"{before}x").rest.text.endswith("x"):
             return iter(())  # in a comment
-        return self._outside(cut.rest.text, document)
+        return self._outside(pieces.rest.text, document)
 
     def _outside(self, statement: str, document: Document) -> Iterator[Completion]:
         match = _WORD.search(document.text_before_cursor)
@@ -75,12 +75,12 @@ class SqlCompleter(Completer):
                 yield from _matching(word, (Candidate(choice.lower()) for choice in choices))
 
     def _in_quotes(
-        self, cut: Split, document: Document, event: CompleteEvent
+        self, pieces: Split, document: Document, event: CompleteEvent
     ) -> Iterator[Completion]:
-        quote, statement = cut.open_quote, cut.rest.text
+        quote, statement = pieces.open_quote, pieces.rest.text
         if quote not in _CLOSING:
             return  # in a comment
-        head = statement[: cut.open_at]
+        head = statement[: pieces.open_at]
         word = document.text_before_cursor.rpartition(quote)[2]
         if "<file>" in self._commands.get(" ".join(head.lower().split()), ""):
             yield from self._paths.get_completions(Document(word), event)
@@ -97,9 +97,9 @@ class SqlCompleter(Completer):
             yield from _matching(quote + word, quoted)
 
 
-def _cursor(head: str, document: Document) -> Place:
+def _cursor(head: str, document: Document) -> Cursor:
     rest = document.text_after_cursor.partition(";")[0]
-    return Place(tokens_of(head), tokens_of(f"{head} {rest}"))
+    return Cursor(tokens_of(head), tokens_of(f"{head} {rest}"))
 
 
 def _matching(word: str, options: Iterable[Candidate]) -> Iterator[Completion]:

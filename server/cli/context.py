@@ -28,7 +28,7 @@ _NAME = re.compile(r"[\w@`\"]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Cursor:
     """The statement's tokens before the cursor, and all of them."""
 
     before: tuple[str, ...]
@@ -99,10 +99,10 @@ class Candidate:
     about: str = ""
 
 
-Rule = Callable[[Place, Names], "Iterable[Candidate] | None"]
+Rule = Callable[[Cursor, Names], "Iterable[Candidate] | None"]
 
 
-def candidates(cursor: Place, names: Names) -> list[Candidate]:
+def candidates(cursor: Cursor, names: Names) -> list[Candidate]:
     """Return all words that may be at a place, the likeliest first."""
     if cursor.before[:1] == ("EXPLAIN",) and len(cursor.before) > 1:
         cursor = replace(cursor, before=cursor.before[1:])
@@ -113,7 +113,7 @@ def candidates(cursor: Place, names: Names) -> list[Candidate]:
     return []
 
 
-def texts(cursor: Place, names: Names) -> list[str]:
+def texts(cursor: Cursor, names: Names) -> list[str]:
     """Return the words that fit in the quotes that begin at a place."""
     named = cursor.before[-2] if cursor.last == "=" and cursor.before[1:] else ""
     if cursor.last in ("SET", "UNSET", "SYSTEM"):
@@ -125,11 +125,11 @@ def texts(cursor: Place, names: Names) -> list[str]:
     return []
 
 
-def _start(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _start(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
     return None if cursor.before else _words(FIRST)
 
 
-def _column_of(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _column_of(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
     """Return the columns of the source before a point; a path into a struct is not followed."""
     if cursor.last == "->":
         return ()
@@ -139,7 +139,7 @@ def _column_of(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     return _columns(source for source, alias in read if cursor.before[-2:-1] == (alias,))
 
 
-def _text(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _text(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
     if cursor.last == "PRINT":
         topics = names.topics
         return (Candidate(t if _may_be_bare(t) else f"'{t}'", "topic") for t in topics)
@@ -153,7 +153,7 @@ def _may_be_bare(topic: str) -> bool:
     return bool(_BARE_TOPIC.match(topic)) and topic.upper() not in RESERVED
 
 
-def _upgraded(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _upgraded(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
     """Return the name of what an upgrade is of."""
     match cursor.before:
         case ("ABORT" | "ROLLBACK", "UPGRADE", "OF"):
@@ -168,7 +168,7 @@ def _upgraded(cursor: Place, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _thing(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _thing(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
     """Return the name of what a statement is about."""
     match tuple(token for token in cursor.before if token not in ("IF", "EXISTS")):
         case ("TERMINATE" | "PAUSE" | "RESUME",):
@@ -194,7 +194,7 @@ def _thing(cursor: Place, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _fixed(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _fixed(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
     """Return the words that a table has for the last words; a verb counts at the start only."""
     for count in (3, 2, 1):
         before = cursor.before[-count:]
@@ -204,7 +204,7 @@ def _fixed(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
     return None
 
 
-def _rest(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _rest(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
     """Return the words that continue a statement that is no query."""
     match cursor.before:
         case ("SHOW" | "LIST", "STREAMS" | "TABLES" | "QUERIES" | "TOPICS") | (
@@ -230,13 +230,13 @@ def _rest(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _property(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _property(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
     if cursor.inside()[-1:] != ("WITH",):
         return None
     return _named(WITH_PROPERTIES if cursor.last in ("(", ",") else (), "property")
 
 
-def _type(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _type(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
     types = (*_named(TYPES, "type"), *_named(names.types, "type"))
     before, inside = cursor.before, cursor.inside()
     if before[:2] == ("CREATE", "TYPE"):
@@ -257,17 +257,17 @@ def _type(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     return None
 
 
-def _in_angles(cursor: Place) -> bool:
+def _in_angles(cursor: Cursor) -> bool:
     return cursor.before.count("<") > cursor.before.count(">")
 
 
-def _after_a_field(cursor: Place) -> bool:
+def _after_a_field(cursor: Cursor) -> bool:
     """Return whether the last token is the name of a column or field, so that its type follows."""
     is_first = cursor.before[-2:-1] in (("(",), (",",)) or cursor.before[-3:-1] == ("STRUCT", "<")
     return is_first and cursor.after_a_name
 
 
-def _target_column(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _target_column(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
     """Return a column between the brackets of INSERT INTO s (..)."""
     match cursor.inside():
         case ("INSERT", "INTO", target):
@@ -276,7 +276,7 @@ def _target_column(cursor: Place, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _operand(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _operand(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
     """Return the start of an expression.
 
     Columns of the sources that are read, functions, a few words.
@@ -291,7 +291,7 @@ def _operand(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     return (*columns, *aliases, *_named(names.functions, "function"), *_words(OPERANDS))
 
 
-def _after_operand(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _after_operand(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
     """Return the clauses that may still come, then the words that continue an expression."""
     clauses = [word for word in cursor.before if word in CLAUSES or word == "SELECT"]
     if not clauses:

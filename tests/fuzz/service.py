@@ -57,9 +57,9 @@ class FuzzedService(MemoryService):
         beating = Settings({ENABLED: "true"})
         admin = MemoryExtents(world.topics)
         assignment = PartitionAssignment(Alone(own_server(beating)), 0)
-        self.copies = ReplicaService(beating, assignment, NoTables(), admin, lambda: 1000)
-        self.cluster = self.copies.cluster
-        self.host = self.copies.host
+        self.replica_service = ReplicaService(beating, assignment, NoTables(), admin, lambda: 1000)
+        self.cluster = self.replica_service.cluster
+        self.host = self.replica_service.host
 
     def begin(self, text, properties, variables, credentials="", token=None, user=""):
         return Draining(
@@ -75,14 +75,14 @@ class FuzzedService(MemoryService):
     def reported(self, host, lags):
         self.cluster.reported(host, lags)
 
-    def read_copy(self, ask):
-        return self.copies.read(ask)
+    def read_replica(self, ask):
+        return self.replica_service.read(ask)
 
-    def standings(self):
-        return self.copies.standings()
+    def replica_statuses(self):
+        return self.replica_service.replica_statuses()
 
     def holders(self, table, key):
-        return self.copies.hosts(self.world.catalog, table, key, None)
+        return self.replica_service.hosts(self.world.catalog, table, key, None)
 
 
 class _Failures(logging.Handler):

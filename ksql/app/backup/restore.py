@@ -180,7 +180,7 @@ class Restore:
         for saved in manifest.topics:
             work = self._work(manifest, saved)
             records = work.records[:-1] if work.exact else work.records
-            how, words = topics.standing(kafka, admin, saved, records)
+            how, words = topics.compared(kafka, admin, saved, records)
             self.tell(f"the topic {saved.name}: {words}")
             if how == "other" and not (self.wish.overwrite or again):
                 raise TOPIC_THERE(topic=saved.name, what=words)

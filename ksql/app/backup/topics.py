@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ksql.core import RawRecord
     from ksql.kafka import Admin, KafkaSettings
 
-Standing = Literal["missing", "empty", "whole", "other"]
+TopicState = Literal["missing", "empty", "whole", "other"]
 """A topic as it is now: nothing to lose, or all that was saved and maybe more, or else."""
 _TRANSACTION_MS: Final = 300_000  # brokers take 15 minutes at most
 
@@ -49,10 +49,10 @@ def save(kafka: KafkaSettings, admin: Admin, topic: str, file: Path) -> SavedTop
     )
 
 
-def standing(
+def compared(
     kafka: KafkaSettings, admin: Admin, saved: SavedTopic, expected: Iterable[RawRecord]
-) -> tuple[Standing, str]:
-    """Compare a topic with what was saved of it; return its ``Standing``, and that in words.
+) -> tuple[TopicState, str]:
+    """Compare a topic with what was saved of it; return its ``TopicState``, and that in words.
 
     Raises: KafkaUnreachable, KafkaDenied.
     """
