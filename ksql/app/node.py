@@ -145,7 +145,7 @@ class Node:
         if state.shared:
             startup_checks.fit_stores(self.admin, state, self._now_ms)
         self.views.start()
-        self.replica_service.start()
+        self.replicas.start()
         self.rebuilds.start()
         if self._follower is None:
             self._start_leading(state)
@@ -313,10 +313,8 @@ class Node:
             self.kafka, state.stores, trash, settings, self._now_ms, self._peers, assignment
         )
         self._closers.append(self.views.close)
-        self.replica_service = ReplicaService(
-            settings, assignment, self.views, self.admin, self._now_ms
-        )
-        self._closers.append(self.replica_service.close)
+        self.replicas = ReplicaService(settings, assignment, self.views, self.admin, self._now_ms)
+        self._closers.append(self.replicas.close)
         self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
         self._open_services()
 
@@ -395,24 +393,18 @@ class Node:
             self._elsewhere,
         )
         self.leadership.troubled = lambda: self.monitor.troubled
-        self.hosts = ClusterClient(
-            self.settings, self.members, self.replica_service.peers, self._elsewhere
-        )
+        settings, replicas = self.settings, self.replicas
+        self.hosts = ClusterClient(settings, self.members, replicas.peers, self._elsewhere)
         self._closers.append(self.hosts.close)
-        processed = Progress(self.monitor, self.members, self.replica_service.peers).of
+        processed = Progress(self.monitor, self.members, replicas.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
         self._feeds = ConsumerRegistry(self.kafka, time.monotonic)
         has_processed = self.monitor.has_processed
-        tables = TableProvider(
-            self.views, self.admin, has_processed, self.replica_service, following
-        )
+        tables = TableProvider(self.views, self.admin, has_processed, replicas, following)
         limits = Limits(self.settings, steady_ms)
         opened = (self.engine, self._feeds.open, self.admin, tables)
         self.reads = QueryService(*opened, self._now_ms, limits)
-        replicas = self.replica_service
-        heartbeats = compose.heartbeats(
-            self.settings, self.members, replicas.credentials, replicas.tls
-        )
+        heartbeats = compose.heartbeats(settings, self.members, replicas.credentials, replicas.tls)
         self._closers.append(heartbeats.close)
         heartbeats.start()
         self.services = Services(
@@ -420,10 +412,10 @@ class Node:
             monitor=self.monitor,
             writer=writer,
             now_ms=self._now_ms,
-            host=self.replica_service.host,
+            host=replicas.host,
             close_push=self.reads.close,
             pushes=self.reads.pushes,
-            pulls=self.reads.pulls(self.replica_service.host),
+            pulls=self.reads.pulls(replicas.host),
             history=self.upgrade_recorder,
             check_kafka=self._check_kafka,
             commands=compose.command_rate(self.settings),

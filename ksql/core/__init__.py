@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.core import codegen, format_zero, ident, process_tuning, token, versioned_json
+    from ksql.core import codegen, ident, process_tuning, token, versioned_json
     from ksql.core.codegen import Draft, gathered, indent, tuple_of
     from ksql.core.config import (
         FUNCTION_PREFIX,
@@ -96,7 +96,6 @@ if TYPE_CHECKING:
         excerpt,
     )
     from ksql.core.files import Trash, TrashEntry, directory, sync_folder, write_atomically
-    from ksql.core.format_zero import BeforeFormatZero
     from ksql.core.ident import (
         RESERVED,
         SURE,
@@ -145,7 +144,7 @@ if TYPE_CHECKING:
         merged,
         requested_token,
     )
-    from ksql.core.versioned_json import NewerVersion
+    from ksql.core.versioned_json import BeforeFormatZero, NewerVersion
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -179,7 +178,6 @@ else:
                 "TooManyRequests UnknownName excerpt"
             ),
             "files": "Trash TrashEntry directory sync_folder write_atomically",
-            "format_zero": "BeforeFormatZero",
             "ident": (
                 "RESERVED SURE did_you_mean listed near quote quote_always similar string_literal"
             ),
@@ -193,7 +191,7 @@ else:
             "structs": "Form Structs form",
             "timing": ("LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds steady_ms"),
             "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
-            "versioned_json": "NewerVersion",
+            "versioned_json": "BeforeFormatZero NewerVersion",
         },
     )
 
@@ -315,7 +313,6 @@ __all__ = [
     "directory",
     "excerpt",
     "form",
-    "format_zero",
     "gathered",
     "ident",
     "indent",

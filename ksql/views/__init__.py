@@ -12,8 +12,17 @@ from ksql.views.access_path import (
     combined,
     windows_of,
 )
-from ksql.views.errors import MORE, PUSH_HINT, NotQueryable, TableMoves, TableNotReady
-from ksql.views.materialized_view import EndOffsets, MaterializedView, Places, TopicExtents
+from ksql.views.materialized_view import (
+    MORE,
+    PUSH_HINT,
+    EndOffsets,
+    MaterializedView,
+    NotQueryable,
+    Places,
+    TableMoves,
+    TableNotReady,
+    TopicExtents,
+)
 from ksql.views.store_config import store_config_of
 from ksql.views.store_manager import query_id_of
 from ksql.views.store_writer import PartitionStore

@@ -11,8 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 
 from server.cli.client import Client, ServerFailure, Unreachable
-from server.cli.context import Candidate, Cursor, candidates, texts, tokens_of
-from server.cli.names import Names, fetch_names
+from server.cli.context import Candidate, Cursor, Names, candidates, fetch_names, texts, tokens_of
 from server.cli.split import Split, split
 from server.cli.words import KEYWORDS, TYPES, WITH_PROPERTIES
 

@@ -368,7 +368,7 @@ _PATCHES: dict[str, Callable[[ModuleType], None]] = {
     "ksql.app.service": _watch_service,
     "ksql.control.engine.engine": _watch_engine,
     "ksql.control.rebuild_supervisor": _watch_supervisor,
-    "ksql.core.process.background": _watch_calls,
+    "ksql.core.process.periodic": _watch_calls,
     "ksql.spark.query.offset_sync": _watch_offset_sync,
     "ksql.spark.query.cut_over": _watch_completion,
     "confluent_kafka": _watch_kafka,

@@ -57,9 +57,9 @@ class FuzzedService(MemoryService):
         beating = Settings({ENABLED: "true"})
         admin = MemoryExtents(world.topics)
         assignment = PartitionAssignment(Alone(own_server(beating)), 0)
-        self.replica_service = ReplicaService(beating, assignment, NoTables(), admin, lambda: 1000)
-        self.cluster = self.replica_service.cluster
-        self.host = self.replica_service.host
+        self.replicas = ReplicaService(beating, assignment, NoTables(), admin, lambda: 1000)
+        self.cluster = self.replicas.cluster
+        self.host = self.replicas.host
 
     def begin(self, text, properties, variables, credentials="", token=None, user=""):
         return Draining(
@@ -76,13 +76,13 @@ class FuzzedService(MemoryService):
         self.cluster.reported(host, lags)
 
     def read_replica(self, ask):
-        return self.replica_service.read(ask)
+        return self.replicas.read(ask)
 
     def replica_statuses(self):
-        return self.replica_service.replica_statuses()
+        return self.replicas.replica_statuses()
 
     def holders(self, table, key):
-        return self.replica_service.hosts(self.world.catalog, table, key, None)
+        return self.replicas.hosts(self.world.catalog, table, key, None)
 
 
 class _Failures(logging.Handler):

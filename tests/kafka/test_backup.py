@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from ksql.app.backup.errors import (
+from ksql.app.backup.form import (
     NoBackup,
     NothingToSave,
 )

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.backup import form
-from ksql.app.backup.errors import NoBackup
-from ksql.app.backup.form import digest
+from ksql.app.backup.form import NoBackup, digest
 from ksql.app.state import RESTORING
 from ksql.core import TARGET_THERE, sync_folder, write_atomically
 from ksql.core.process import FileLock

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.app.backup import directory, form, topics
 from ksql.app.backup.directory import checked
-from ksql.app.backup.errors import NoBackup
+from ksql.app.backup.form import NoBackup
 from ksql.app.backup.save import COMMANDS, LOCK, SCHEMAS
 from ksql.app.state import RESTORING, identity_of, write_identity
 from ksql.cluster.leadership import SILENCE_S

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.app.backup.errors import NotBroughtBack, NothingToSave
-from ksql.app.backup.form import SavedTopic, digest, write_records
+from ksql.app.backup.form import NotBroughtBack, NothingToSave, SavedTopic, digest, write_records
 from ksql.kafka import Reader, span_of
 from ksql.kafka.producers import TransactionalSender
 from ksql.sql.catalog import Topic

@@ -23,7 +23,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ksql.cluster.replicas.read_request import ReadRejected, ReadResult, ReplicaReader, Unreachable
 from ksql.cluster.replicas.replica_status import MISSING, ReplicaStatus
@@ -33,7 +33,7 @@ from ksql.views import CHUNK_ROWS, query_id_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from ksql.cluster.replicas.partition_assignment import Role
+    from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.cluster.replicas.read_request import ReadRequest
     from ksql.core import PartitionId
     from ksql.views import PartitionStore, ViewMaintainer
@@ -44,17 +44,12 @@ _FRESH_S: Final = 0.25
 _OLD_S: Final = 1.0
 
 
-class RoleSource(Protocol):
-    """The roles of this server."""
-
-    def role(self, topic: str, partition: int) -> Role:
-        """Return it."""
-
-
 class LocalReplicas(ReplicaReader):
     """The stores of one server; for any number of threads."""
 
-    def __init__(self, tables: ViewMaintainer, roles: RoleSource, lag_tracker: LagTracker) -> None:
+    def __init__(
+        self, tables: ViewMaintainer, roles: PartitionAssignment, lag_tracker: LagTracker
+    ) -> None:
         self._tables = tables
         self._roles = roles
         self._lag_tracker = lag_tracker

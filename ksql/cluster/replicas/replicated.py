@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ksql.cluster.replicas.failover import FailoverRows, ReadProvenance, ReplicaDown, Route
 from ksql.cluster.replicas.replica_status import StalenessLimits
@@ -14,6 +14,7 @@ from ksql.views import query_id_of
 
 if TYPE_CHECKING:
     from ksql.cluster.members import Server
+    from ksql.cluster.replicas.cluster_status import Cluster
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.cluster.replicas.read_request import ReplicaReader
     from ksql.cluster.replicas.replica_client import Peers
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
 
 READY_S: Final = 10.0
 _PAUSE_S: Final = 0.05
-
-
-class OtherServers(Protocol):
-    """The other servers, as far as they are known beforehand."""
-
-    def silent(self, server: Server) -> str:
-        """Return why a server is not worth asking, or nothing."""
-
-    def lags(self, query_id: str, partition: int) -> Mapping[Server, int]:
-        """Return how many offsets servers' replicas of a partition lack, as far as it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +77,7 @@ class Replicas:
         here: ReplicaReader,
         peers: Peers,
         tables: ViewMaintainer,
-        others: OtherServers,
+        others: Cluster,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take ``here``: the replicas of this server."""

@@ -36,7 +36,7 @@ from ksql.control.engine.pending_deletions import (
     PendingDeletions,
 )
 from ksql.control.engine.ports import Command, CommandInDoubt, CommandLog, CommandStatus, StatusName
-from ksql.control.engine.rebuild_room import check_room
+from ksql.control.engine.rebuild_progress import check_room
 from ksql.control.engine.replacement_locks import (
     ReplacementLocks,
     check_present,

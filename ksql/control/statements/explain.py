@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ksql.control.engine.context import Prepared
 from ksql.control.engine.errors import UpgradeRefused
-from ksql.control.engine.rebuild_room import check_room
+from ksql.control.engine.rebuild_progress import check_room
 from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements import entities as e

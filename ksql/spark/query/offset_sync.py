@@ -27,20 +27,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.core import CUT_OVER_CANCELLED, KsqlError, ServerError
 from ksql.core.process import in_background
 from ksql.exec import LEFT_BEHIND
 from ksql.spark.checkpoint.checkpoint import Offsets, reached
 from ksql.spark.query.failures import reason
-from ksql.spark.query.switching import OldPlan
+from ksql.spark.query.query_supervisor import QuerySupervisor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from ksql.core import QueryVersion
-    from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.spec import QuerySpec
     from ksql.spark.task.kept_state import KeptState
 
@@ -64,24 +63,11 @@ class OffsetSyncState(Enum):
     SYNCED = "the versions were not cut over"
 
 
-class Version(OldPlan, Protocol):
-    """A version that runs, and is ended between two batches."""
-
-    def start(self) -> None:
-        """Start it while it is held.
-
-        Raises: whatever kept it from starting.
-        """
-
-    def interrupt(self) -> bool:
-        """End it within its batch; it is repeated if the version continues. False: it runs on."""
-
-
 @dataclass(frozen=True)
 class Side:
     """A version and its last finished batch: number and offsets; -1 and where it begins."""
 
-    version: Version
+    version: QuerySupervisor
     position: Callable[[], tuple[int, Offsets]]
 
     def offsets(self) -> Offsets:
@@ -209,7 +195,7 @@ class OffsetSync:
     def _shared(self, position: Offsets) -> Offsets:
         return {topic: ends for topic, ends in position.items() if topic in self._common}
 
-    def _end(self, state: OffsetSyncState, version: Version) -> None:
+    def _end(self, state: OffsetSyncState, version: QuerySupervisor) -> None:
         """End a version between two batches; one that was left half done is finished, once."""
         self._enter(state)
         if not version.end_between_batches(self._left_s()):
@@ -290,7 +276,7 @@ class OffsetSync:
         self._bound(None)
         self._is_bound = False
 
-    def _wait(self, lacks: str, version: Version) -> None:
+    def _wait(self, lacks: str, version: QuerySupervisor) -> None:
         self._check_cancelled()
         if self._clock() >= self._deadline:
             raise self._not_reached("\n".join(filter(None, (lacks, version.trouble()))))

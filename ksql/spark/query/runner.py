@@ -20,7 +20,6 @@ from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory
 from ksql.spark.checkpoint.checkpoint_topics import TopicRemade
 from ksql.spark.query.backfill import Resting, StateTransfer
 from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, as_candidate
-from ksql.spark.query.build_progress import progress_of
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
 from ksql.spark.query.offset_sync import (
@@ -31,8 +30,8 @@ from ksql.spark.query.offset_sync import (
     cancelled,
 )
 from ksql.spark.query.preflight import Preflight
-from ksql.spark.query.query_driver import unheard
-from ksql.spark.query.spec import QueryLocation, QuerySpec
+from ksql.spark.query.query_metrics import progress_of
+from ksql.spark.query.spec import QueryLocation, QuerySpec, unheard
 from ksql.spark.query.start_offsets import StartOffsets
 from ksql.spark.query.stopping import stop_soon
 from ksql.spark.query.switching import NewPlanHandle, Switching, SwitchInProgress, UnfinishedBatch
@@ -47,9 +46,8 @@ if TYPE_CHECKING:
     from ksql.core import QueryVersion, Trash
     from ksql.exec import AwaitFirst
     from ksql.spark.checkpoint.checkpoint import Offsets
-    from ksql.spark.query.query_driver import OnFailure
     from ksql.spark.query.query_supervisor import QuerySupervisor
-    from ksql.spark.query.spec import Failure, RunnerContext
+    from ksql.spark.query.spec import Failure, OnFailure, RunnerContext
     from ksql.spark.session.runtime import SparkRuntime
     from ksql.sql.catalog import PersistentQuery
 

@@ -26,10 +26,9 @@ from ksql.spark.query.internals import (
     scheduling_pool,
     stop_progress,
 )
-from ksql.spark.query.query_driver import QueryDriver, unheard
 from ksql.spark.query.query_metrics import QueryMetrics
 from ksql.spark.query.query_supervisor import QuerySupervisor
-from ksql.spark.query.spec import RetryPolicy
+from ksql.spark.query.spec import QueryDriver, RetryPolicy, unheard
 from ksql.spark.session.jvm import LOST, raise_if_java
 from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
 from ksql.spark.session.state_copy import copy_state
@@ -46,8 +45,7 @@ if TYPE_CHECKING:
     from ksql.core import QueryVersion
     from ksql.kafka import Range
     from ksql.spark.checkpoint.checkpoint import Offsets
-    from ksql.spark.query.query_driver import OnFailure
-    from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec
+    from ksql.spark.query.spec import Failure, OnFailure, QueryLocation, QuerySpec
     from ksql.spark.session.jvm import SparkSettings
     from ksql.spark.session.source import Topics
 

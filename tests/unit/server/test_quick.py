@@ -21,7 +21,7 @@ from ksql.core.errors import ParseError, ServerError
 from ksql.core.types import model
 from ksql.core.types.schema import Column
 from ksql.serving.results import ResultRow
-from ksql.views.errors import TableMoves
+from ksql.views.materialized_view import TableMoves
 from ksql.views.stores.base import StoreClosed
 from server.answers.row_encoders import Delimited
 from server.answers.streaming import buffered_response

@@ -25,8 +25,7 @@ from ksql.serving import table_provider as module
 from ksql.serving.query_service import QueryService
 from ksql.serving.results import freshness_of, is_quick, token_of
 from ksql.serving.table_provider import TableProvider
-from ksql.views.errors import TableNotReady
-from ksql.views.materialized_view import MaterializedView
+from ksql.views.materialized_view import MaterializedView, TableNotReady
 from ksql.views.store_config import StoreConfig
 from ksql.views.store_writer import PartitionStore
 from ksql.views.stores.rocks import StoreBudget

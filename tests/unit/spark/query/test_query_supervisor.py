@@ -14,9 +14,8 @@ from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.spark.checkpoint import checkpoint_topics, incarnations
-from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_supervisor import QuerySupervisor
-from ksql.spark.query.spec import QuerySpec, RetryPolicy, State
+from ksql.spark.query.spec import QueryDriver, QuerySpec, RetryPolicy, State
 
 
 class Quiet:

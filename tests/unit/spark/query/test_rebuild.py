@@ -15,10 +15,9 @@ from ksql.core import KsqlError
 from ksql.spark.checkpoint import checkpoint, cut_over_mark
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.offset_sync import OffsetsNotReached, OffsetSyncFailed
-from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_metrics import QueryMetrics
 from ksql.spark.query.query_supervisor import QuerySupervisor
-from ksql.spark.query.spec import RetryPolicy, State
+from ksql.spark.query.spec import QueryDriver, RetryPolicy, State
 from ksql.spark.task.kept_state import KeptState
 from ksql.sql.catalog.model import CutOver
 from ksql.sql.plan import codec

@@ -27,10 +27,9 @@ from ksql.spark.checkpoint import incarnations
 from ksql.spark.query.batch_limits import BatchLimits
 from ksql.spark.query.compile import task_environment
 from ksql.spark.query.preflight import Preflight
-from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.runner import SparkRunner
-from ksql.spark.query.spec import RetryPolicy, RunnerContext, State
+from ksql.spark.query.spec import QueryDriver, RetryPolicy, RunnerContext, State
 from ksql.spark.query.switching import BatchHalfWritten, SwitchRefused
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.spark.task.trial_task import TrialFailed
