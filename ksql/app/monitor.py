@@ -199,7 +199,7 @@ class AllEnds:
         return ends
 
 
-class Progress:
+class ProcessedOffsets:
     """How far queries have processed their sources; for any number of threads."""
 
     def __init__(self, here: SparkMonitor, members: Members, peers: Peers) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ksql.app import compose, startup_checks
 from ksql.app.configuration import SHARED, check_configuration, place_name
 from ksql.app.health_loop import DurableTopics, HealthLoop, impatient, kafka_answers
-from ksql.app.monitor import AllEnds, Progress, SparkMonitor
+from ksql.app.monitor import AllEnds, ProcessedOffsets, SparkMonitor
 from ksql.app.processing_log import declare, open_log_topic
 from ksql.app.shutdown import WITHDRAWAL_S, end, hand_over
 from ksql.app.state import StateDir
@@ -113,7 +113,7 @@ class Node:
 
         Raises: StartError and other KsqlErrors; what was started is stopped again.
         """
-        process_tuning.spare()
+        process_tuning.search_rarely()
         try:
             self._start()
         except BaseException as problem:
@@ -156,7 +156,7 @@ class Node:
     def _settle(self, state: StateDir) -> None:
         """Find the checkpoints where this server alone has them."""
         if state.shared:
-            self.runner.settle(
+            self.runner.use_directory(
                 startup_checks.bind_state(
                     self.settings, self.kafka, self.admin, state, self.leadership, self._now_ms
                 )
@@ -169,7 +169,7 @@ class Node:
         self._check_ended()
         self._settle(state)
         with self.engine.exclusive():
-            self.log.take()
+            self.log.acquire()
             self._start_leading(state)
         self._follower = None
 
@@ -396,7 +396,7 @@ class Node:
         settings, replicas = self.settings, self.replicas
         self.hosts = ClusterClient(settings, self.members, replicas.peers, self._elsewhere)
         self._closers.append(self.hosts.close)
-        processed = Progress(self.monitor, self.members, replicas.peers).of
+        processed = ProcessedOffsets(self.monitor, self.members, replicas.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
         self._feeds = ConsumerRegistry(self.kafka, time.monotonic)
         has_processed = self.monitor.has_processed

@@ -421,7 +421,7 @@ def _parsed(marker: Path, text: str, service_id: str) -> Identity:
             ended=bool(fields["ended"]),
         )
     except versioned_json.NewerVersion as newer:
-        raise NewerState(marker.parent, newer.found) from newer
+        raise NewerState(marker.parent, newer.version) from newer
     except versioned_json.OlderVersion as older:
         raise OlderState(marker.parent) from older
     except ValueError as error:

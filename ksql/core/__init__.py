@@ -107,7 +107,7 @@ if TYPE_CHECKING:
         similar,
         string_literal,
     )
-    from ksql.core.process_tuning import no_cycle_search, raise_limit, settle
+    from ksql.core.process_tuning import freeze_objects, no_cycle_search, raise_limit
     from ksql.core.query_version import FIRST, QueryVersion, transactional_id
     from ksql.core.records import (
         LATEST_MS,
@@ -181,7 +181,7 @@ else:
             "ident": (
                 "RESERVED SURE did_you_mean listed near quote quote_always similar string_literal"
             ),
-            "process_tuning": "no_cycle_search raise_limit settle",
+            "process_tuning": "no_cycle_search raise_limit freeze_objects",
             "query_version": "FIRST QueryVersion transactional_id",
             "records": (
                 "BadRecord Headers LATEST_MS Millis Offset OutRecord QueryId RawRecord "
@@ -313,6 +313,7 @@ __all__ = [
     "directory",
     "excerpt",
     "form",
+    "freeze_objects",
     "gathered",
     "ident",
     "indent",
@@ -330,7 +331,6 @@ __all__ = [
     "quote_always",
     "raise_limit",
     "requested_token",
-    "settle",
     "similar",
     "steady_ms",
     "string_literal",

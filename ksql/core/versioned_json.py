@@ -47,9 +47,9 @@ Fields = dict[int, frozenset[str]]
 class NewerVersion(Exception):
     """The object was written by a later version of the service."""
 
-    def __init__(self, found: int, known: int) -> None:
-        super().__init__(f"it has version {found}, this server reads up to {known}")
-        self.found = found
+    def __init__(self, version: int, known: int) -> None:
+        super().__init__(f"it has version {version}, this server reads up to {known}")
+        self.version = version
         self.known = known
 
 

@@ -79,8 +79,8 @@ class UpgradeRecorder:
 
     def last(self, query_id: QueryId) -> UpgradeReport | None:
         """Return the last replacement of a query; None if the ledger has none, or is away."""
-        found = self._ledger.upgrades(query_id, service_id=self._service_id)
-        done = next((each for each in found if each.status == "switched"), None)
+        recorded = self._ledger.upgrades(query_id, service_id=self._service_id)
+        done = next((each for each in recorded if each.status == "switched"), None)
         if done is None or done.outcome is None:
             return None
         entry, outcome = done.entry, done.outcome

@@ -149,7 +149,7 @@ class KafkaLeadershipLog:
         for batch in self._journal.read_to_end():
             self._last = decode(batch[-1].value)
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Shut out every other writer of claims.
 
         Raises: KafkaUnreachable, ProducerFenced.

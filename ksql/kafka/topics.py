@@ -148,5 +148,5 @@ class TopicRecords:
                     for at, end in left.items()
                     if positions[at] < end and counts[at] != most
                 }
-                reader.hold(ends.keys() - left.keys())
+                reader.pause(ends.keys() - left.keys())
         return records

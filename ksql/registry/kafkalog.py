@@ -75,7 +75,7 @@ class KafkaSchemaLog:
             changes = [self._change(record) for batch in batches for record in batch]
         return [one for one in changes if one is not None]
 
-    def hold(self) -> list[Change]:
+    def acquire(self) -> list[Change]:
         """See SchemaLog."""
         with self._journal.all_or_nothing():
             if not self._journal.writing:  # first: it ends what a dead writer has left open

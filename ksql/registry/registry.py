@@ -172,9 +172,9 @@ def open_registry(
 
     Raises: BadRegistryListener, REGISTRY_PORT_IN_USE, StoreFailed and what ``claim`` raises.
     """
-    found = RegistrySettings.from_properties(settings.server)
-    if found is not None:
-        return OpenRegistry(found, registry_of(found), topic="", close=lambda: None)
+    configured = RegistrySettings.from_properties(settings.server)
+    if configured is not None:
+        return OpenRegistry(configured, registry_of(configured), topic="", close=lambda: None)
     host, port = _listener(settings.text(LISTENER))
     store = SchemaStore(open_log())
     subjects = Subjects(store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.cluster.replicas import Caller, NotFollowed, Reader, StalenessLimits, TokenNotReached
+from ksql.cluster.replicas import Caller, NotFollowed, QueryReader, StalenessLimits, TokenNotReached
 from ksql.control import BySite
 from ksql.core import KsqlError, Settings, Token, merged
 from ksql.core.properties import LONG_MAX
@@ -94,7 +94,7 @@ class TableProvider:
         """Return the tables as one request reads them."""
         token = caller.token
         allowed, committed = self._terms(settings)
-        reader = Reader(
+        reader = QueryReader(
             allowed=allowed,
             committed=committed,
             credentials=caller.credentials,
@@ -115,7 +115,7 @@ class TableProvider:
             last = self._last = (settings, StalenessLimits.of(settings), committed)
         return last[1], last[2]
 
-    def rows(self, source: DataSource, reader: Reader) -> tuple[Mapping[int, Rows], bool]:
+    def rows(self, source: DataSource, reader: QueryReader) -> tuple[Mapping[int, Rows], bool]:
         """Return a table's partitions, and whether they are not simply those of this server.
 
         Raises: TableNotReady, TokenNotReached.
@@ -150,7 +150,7 @@ class TableProvider:
         service = self._replica_service
         return service is None or (allowed.time_lag_ms is None and service.replicas.is_alone())
 
-    def demands(self, topic: str, reader: Reader) -> Places:
+    def demands(self, topic: str, reader: QueryReader) -> Places:
         """Return how far a topic must have been read for an answer of what its token names.
 
         Raises: TokenNotReached, KsqlError.
@@ -200,7 +200,7 @@ class TableProvider:
             for table, hosts in hosts_by_table.items()
         }
 
-    def reached(self, source: DataSource, reader: Reader) -> Places:
+    def reached(self, source: DataSource, reader: QueryReader) -> Places:
         """Return offsets after all that a read of a table's stores here can have seen."""
         table = self._tables.table(source)
         parts = () if table is None else table.parts.values()
@@ -219,7 +219,7 @@ class TableProvider:
         ends = self._following.ends({topic for topic, _ in unknown})
         return offsets | {partition: ends[partition] for partition in unknown if partition in ends}
 
-    def _ready(self, source: DataSource, reader: Reader) -> MaterializedView:
+    def _ready(self, source: DataSource, reader: QueryReader) -> MaterializedView:
         """Return a table that lacks so many records at most; wait for nothing.
 
         Raises: TableNotReady.
@@ -263,7 +263,7 @@ class TableProvider:
         )
 
     def _readable_view(
-        self, source: DataSource, reader: Reader, *, begun: bool
+        self, source: DataSource, reader: QueryReader, *, begun: bool
     ) -> MaterializedView | None:
         """Return a table that lacks no more than it may.
 
@@ -313,7 +313,7 @@ def _lag(allowed: StalenessLimits) -> int:
 class ReadSnapshot:
     """The tables as one request reads them; see ``ksql.serving.pull.Tables``."""
 
-    def __init__(self, reads: TableProvider, reader: Reader) -> None:
+    def __init__(self, reads: TableProvider, reader: QueryReader) -> None:
         self._reads = reads
         self._reader = reader
         self._here: list[DataSource] = []

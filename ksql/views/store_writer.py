@@ -203,7 +203,7 @@ class PartitionStore:
         if complete:
             self.target, self.asked_s, self.again_s = 0, None, 0.0
 
-    def settle(self) -> bool:
+    def commit_between_transactions(self) -> bool:
         """Commit if no transaction lies on both sides of what was reached, as far as is known."""
         known = 0 < self.target <= self.reached or (
             self.store.position() == self.reached and self.store.is_complete()
@@ -214,7 +214,7 @@ class PartitionStore:
 
     def end(self) -> None:
         """Commit all that was put, marked as a part where a transaction may continue after it."""
-        if not self.settle():
+        if not self.commit_between_transactions():
             self.commit(complete=False)
 
 
@@ -281,7 +281,7 @@ class StoreWriter:
             if part.place in places and part.store.transactional:
                 part.aim(ends.get(part.place), now)
                 with suppress(StoreDamaged):
-                    part.settle()
+                    part.commit_between_transactions()
 
     def tidy(self) -> None:
         """Remove forgotten rows, in slices."""
@@ -303,7 +303,7 @@ class StoreWriter:
         for part in self._all():
             if part.target or part.is_due(now):
                 with suppress(StoreDamaged):
-                    if not part.settle() and part.is_late(now):
+                    if not part.commit_between_transactions() and part.is_late(now):
                         part.commit(complete=False)
         if self._is_full():
             far = self._is_full(_TIMES)

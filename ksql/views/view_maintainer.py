@@ -22,7 +22,7 @@ from ksql.views.store_config import StoreConfig, store_config_of
 from ksql.views.store_manager import Note, RequestedConfig, StoreManager, query_id_of
 from ksql.views.store_writer import PartitionStore, StoreWriter
 from ksql.views.stores.base import NewerStore
-from ksql.views.stores.format_upgrade import Peers, RollingUpgradeGate
+from ksql.views.stores.format_upgrade import PeerFormats, RollingUpgradeGate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,7 +93,7 @@ class ViewMaintainer:
         trash: Trash,
         settings: Settings | None = None,
         now_ms: Callable[[], int] = _now_ms,
-        peers: Peers | None = None,
+        peers: PeerFormats | None = None,
         assignment: Assignment | None = None,
     ) -> None:
         """Take ``trash``, which takes the stores of tables that were never known here."""

@@ -11,7 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 
 from server.cli.client import Client, ServerFailure, Unreachable
-from server.cli.context import Candidate, Cursor, Names, candidates, fetch_names, texts, tokens_of
+from server.cli.context import Cursor, Names, Suggestion, fetch_names, suggestions, texts, tokens_of
 from server.cli.split import Split, split
 from server.cli.words import KEYWORDS, TYPES, WITH_PROPERTIES
 
@@ -60,7 +60,7 @@ class SqlCompleter(Completer):
         head = statement[: len(statement) - len(word)]
         yield from self._of_commands(f"{head}{word}" if word else f"{head} ".lstrip(), word)
         cursor = _cursor(head, document)
-        yield from _matching(word, candidates(cursor, self.names))
+        yield from _matching(word, suggestions(cursor, self.names))
 
     def _of_commands(self, typed: str, word: str) -> Iterator[Completion]:
         """Return the rest of a command, or what it may be given."""
@@ -71,7 +71,7 @@ class SqlCompleter(Completer):
                 yield Completion(name[start:], start - len(plain), display_meta="command")
             elif plain == f"{name} {word.lower()}":
                 choices = _CHOICE.findall(usage.removeprefix(name))
-                yield from _matching(word, (Candidate(choice.lower()) for choice in choices))
+                yield from _matching(word, (Suggestion(choice.lower()) for choice in choices))
 
     def _in_quotes(
         self, pieces: Split, document: Document, event: CompleteEvent
@@ -89,10 +89,10 @@ class SqlCompleter(Completer):
             is_closed = document.text_after_cursor.startswith(quote)
             end = "" if is_closed else quote
             yield from _matching(
-                word, (Candidate(text + end) for text in texts(cursor, self.names))
+                word, (Suggestion(text + end) for text in texts(cursor, self.names))
             )
         else:
-            quoted = (c for c in candidates(cursor, self.names) if c.text.startswith(quote))
+            quoted = (c for c in suggestions(cursor, self.names) if c.text.startswith(quote))
             yield from _matching(quote + word, quoted)
 
 
@@ -101,10 +101,10 @@ def _cursor(head: str, document: Document) -> Cursor:
     return Cursor(tokens_of(head), tokens_of(f"{head} {rest}"))
 
 
-def _matching(word: str, options: Iterable[Candidate]) -> Iterator[Completion]:
+def _matching(word: str, options: Iterable[Suggestion]) -> Iterator[Completion]:
     start, is_lower = word.upper().lstrip("`"), word.islower()
-    for candidate in options:
-        text = candidate.text
+    for option in options:
+        text = option.text
         if text.upper().lstrip("`'").startswith(start):
             shown = text.lower() if is_lower and text in _MAY_BE_LOWER else text
-            yield Completion(shown, -len(word), display_meta=candidate.about)
+            yield Completion(shown, -len(word), display_meta=option.about)

@@ -1,4 +1,4 @@
-"""Completion: the names on the server, where the cursor is, and the words that fit there.
+"""Suggestion: the names on the server, where the cursor is, and the words that fit there.
 
 The place of the cursor is the words of the statement before it, and the sources it reads.
 """
@@ -165,17 +165,17 @@ _IN_EXPRESSIONS = frozenset({"SELECT", "ON", "WHERE", "HAVING"})
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Suggestion:
     """One offer: the text, and a word about it for the list."""
 
     text: str
     about: str = ""
 
 
-Rule = Callable[[Cursor, Names], "Iterable[Candidate] | None"]
+Rule = Callable[[Cursor, Names], "Iterable[Suggestion] | None"]
 
 
-def candidates(cursor: Cursor, names: Names) -> list[Candidate]:
+def suggestions(cursor: Cursor, names: Names) -> list[Suggestion]:
     """Return all words that may be at a place, the likeliest first."""
     if cursor.before[:1] == ("EXPLAIN",) and len(cursor.before) > 1:
         cursor = replace(cursor, before=cursor.before[1:])
@@ -198,11 +198,11 @@ def texts(cursor: Cursor, names: Names) -> list[str]:
     return []
 
 
-def _start(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
+def _start(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     return None if cursor.before else _words(FIRST)
 
 
-def _column_of(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
+def _column_of(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return the columns of the source before a point; a path into a struct is not followed."""
     if cursor.last == "->":
         return ()
@@ -212,13 +212,13 @@ def _column_of(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
     return _columns(source for source, alias in read if cursor.before[-2:-1] == (alias,))
 
 
-def _text(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
+def _text(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     if cursor.last == "PRINT":
         topics = names.topics
-        return (Candidate(t if _may_be_bare(t) else f"'{t}'", "topic") for t in topics)
+        return (Suggestion(t if _may_be_bare(t) else f"'{t}'", "topic") for t in topics)
     choices = texts(cursor, names)
     if choices or cursor.last in ("SET", "UNSET", "SYSTEM"):
-        return (Candidate(f"'{text}'") for text in choices)
+        return (Suggestion(f"'{text}'") for text in choices)
     return None
 
 
@@ -226,7 +226,7 @@ def _may_be_bare(topic: str) -> bool:
     return bool(_BARE_TOPIC.match(topic)) and topic.upper() not in RESERVED
 
 
-def _upgraded(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
+def _upgraded(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return the name of what an upgrade is of."""
     match cursor.before:
         case ("ABORT" | "ROLLBACK", "UPGRADE", "OF"):
@@ -241,7 +241,7 @@ def _upgraded(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _thing(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
+def _thing(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return the name of what a statement is about."""
     match tuple(token for token in cursor.before if token not in ("IF", "EXISTS")):
         case ("TERMINATE" | "PAUSE" | "RESUME",):
@@ -267,7 +267,7 @@ def _thing(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _fixed(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
+def _fixed(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     """Return the words that a table has for the last words; a verb counts at the start only."""
     for count in (3, 2, 1):
         before = cursor.before[-count:]
@@ -277,7 +277,7 @@ def _fixed(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
     return None
 
 
-def _rest(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
+def _rest(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     """Return the words that continue a statement that is no query."""
     match cursor.before:
         case ("SHOW" | "LIST", "STREAMS" | "TABLES" | "QUERIES" | "TOPICS") | (
@@ -303,13 +303,13 @@ def _rest(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _property(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
+def _property(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     if cursor.inside()[-1:] != ("WITH",):
         return None
     return _named(WITH_PROPERTIES if cursor.last in ("(", ",") else (), "property")
 
 
-def _type(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
+def _type(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     types = (*_named(TYPES, "type"), *_named(names.types, "type"))
     before, inside = cursor.before, cursor.inside()
     if before[:2] == ("CREATE", "TYPE"):
@@ -340,7 +340,7 @@ def _after_a_field(cursor: Cursor) -> bool:
     return is_first and cursor.after_a_name
 
 
-def _target_column(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
+def _target_column(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return a column between the brackets of INSERT INTO s (..)."""
     match cursor.inside():
         case ("INSERT", "INTO", target):
@@ -349,7 +349,7 @@ def _target_column(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _operand(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
+def _operand(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return the start of an expression.
 
     Columns of the sources that are read, functions, a few words.
@@ -364,7 +364,7 @@ def _operand(cursor: Cursor, names: Names) -> Iterable[Candidate] | None:
     return (*columns, *aliases, *_named(names.functions, "function"), *_words(OPERANDS))
 
 
-def _after_operand(cursor: Cursor, _names: Names) -> Iterable[Candidate] | None:
+def _after_operand(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     """Return the clauses that may still come, then the words that continue an expression."""
     clauses = [word for word in cursor.before if word in CLAUSES or word == "SELECT"]
     if not clauses:
@@ -397,19 +397,19 @@ _RULES: tuple[Rule, ...] = (
 )
 
 
-def _words(words: Iterable[str]) -> tuple[Candidate, ...]:
-    return tuple(Candidate(word) for word in words)
+def _words(words: Iterable[str]) -> tuple[Suggestion, ...]:
+    return tuple(Suggestion(word) for word in words)
 
 
-def _named(names: Iterable[str], about: str) -> tuple[Candidate, ...]:
-    return tuple(Candidate(name, about) for name in names)
+def _named(names: Iterable[str], about: str) -> tuple[Suggestion, ...]:
+    return tuple(Suggestion(name, about) for name in names)
 
 
-def _sources(sources: Iterable[Source]) -> tuple[Candidate, ...]:
-    return tuple(Candidate(source.name, source.kind.lower()) for source in sources)
+def _sources(sources: Iterable[Source]) -> tuple[Suggestion, ...]:
+    return tuple(Suggestion(source.name, source.kind.lower()) for source in sources)
 
 
-def _columns(sources: Iterable[Source]) -> tuple[Candidate, ...]:
+def _columns(sources: Iterable[Source]) -> tuple[Suggestion, ...]:
     """Return the columns of sources; one that several have is offered once."""
     types = {name: type_ for source in sources for name, type_ in source.columns}
-    return tuple(Candidate(name, type_) for name, type_ in types.items())
+    return tuple(Suggestion(name, type_) for name, type_ in types.items())

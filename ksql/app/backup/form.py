@@ -127,7 +127,7 @@ def read_manifest(folder: Path) -> Manifest:
         _, body = versioned_json.read(text, _VERSIONS)
         return _manifest(body)
     except versioned_json.NewerVersion as newer:
-        raise NEWER_BACKUP(folder=folder, version=newer.found, known=newer.known) from newer
+        raise NEWER_BACKUP(folder=folder, version=newer.version, known=newer.known) from newer
     except (KeyError, TypeError, ValueError) as error:
         raise NoBackup(folder, f"{MANIFEST} is damaged: {error}") from error
 

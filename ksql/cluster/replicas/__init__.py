@@ -28,7 +28,7 @@ from ksql.cluster.replicas.read_request import (
 from ksql.cluster.replicas.replica_client import Peers
 from ksql.cluster.replicas.replica_service import STANDBYS, ReplicaService
 from ksql.cluster.replicas.replica_status import ReplicaStatus, StalenessLimits
-from ksql.cluster.replicas.replicated import Caller, Reader
+from ksql.cluster.replicas.replicated import Caller, QueryReader
 
 __all__ = [
     "ENABLED",
@@ -45,11 +45,11 @@ __all__ = [
     "PartitionAssignment",
     "Peers",
     "Processed",
+    "QueryReader",
     "ReadProvenance",
     "ReadRejected",
     "ReadRequest",
     "ReadResult",
-    "Reader",
     "ReplicaService",
     "ReplicaStatus",
     "StalenessLimits",

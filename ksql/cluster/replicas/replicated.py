@@ -42,7 +42,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class QueryReader:
     """The terms of a query's reads, and the replicas that it has read.
 
     Attributes:
@@ -92,7 +92,7 @@ class Replicas:
         """Return whether all partitions are here for good: no other server lives."""
         return not self._assignment.others()
 
-    def rows(self, source: DataSource, partitions: int, reader: Reader) -> dict[int, Rows]:
+    def rows(self, source: DataSource, partitions: int, reader: QueryReader) -> dict[int, Rows]:
         """Return the rows of a table's partitions; nothing is asked yet."""
         deadline = self._now_s() + reader.patience_s
 
@@ -121,7 +121,7 @@ class Replicas:
 
         return {partition: routed_rows(partition) for partition in range(partitions)}
 
-    def _route(self, source: DataSource, partition: int, reader: Reader) -> Route:
+    def _route(self, source: DataSource, partition: int, reader: QueryReader) -> Route:
         route = Route(
             order=self._assignment.order(source.topic, partition),
             allowed=reader.allowed,

@@ -211,7 +211,7 @@ def _built(resolved: ResolvedQuery, inputs: PlanningInputs) -> Built:
     except keys.KeyMissing as error:
         timestamp = resolved.timestamp
         if timestamp is not None:
-            sink_columns = columns(error.found, Role.VALUE)
+            sink_columns = columns(error.projected, Role.VALUE)
             check_timestamp(timestamp.name, timestamp.pattern, sink_columns)
         raise
 

@@ -24,7 +24,7 @@ from ksql.control.engine.errors import (
 from ksql.control.planning import rebuild, schemas, topics
 from ksql.control.planning.columns import columns_of
 from ksql.control.planning.properties import (
-    FormatWish,
+    RequestedFormat,
     With,
     configured_formats,
     with_configured_wrap,
@@ -72,10 +72,10 @@ class ResolvedQuery:
     query_id: QueryId
     existing: DataSource | None
     writer: PersistentQuery | None
-    key: FormatWish
-    value: FormatWish
+    key: RequestedFormat
+    value: RequestedFormat
     timestamp: TimestampColumn | None
-    topic: topics.TopicWish
+    topic: topics.RequestedTopic
     registered: schemas.Registered
     store: str | None
     mode: rebuild.ReplaceMode = "in_place"
@@ -109,7 +109,7 @@ class ResolvedSource:
     value_format: Format
     window: KeyWindow | None
     timestamp: TimestampColumn | None
-    topic: topics.TopicWish
+    topic: topics.RequestedTopic
     registered: schemas.Registered
     store: str | None
 
@@ -137,13 +137,13 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: PlanningContext) ->
     writer = _writer(existing, catalog)
     kind = "CSAS" if stmt.kind == "STREAM" else "CTAS"
     mode = rebuild.replace_mode(options, or_replace=stmt.or_replace)
-    key = FormatWish(
+    key = RequestedFormat(
         clause=options.clause("KEY"),
         default=settings.text("ksql.persistence.default.format.key"),
         inherited=None if capabilities(first.key_format.name).empty else first.key_format,
         key_of=stmt.name,
     )
-    value = FormatWish(
+    value = RequestedFormat(
         clause=options.clause("VALUE"), inherited=first.value_format, wrap=options.wrap
     )
     topic = options.topic or settings.text("ksql.output.topic.name.prefix") + stmt.name
@@ -156,7 +156,7 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: PlanningContext) ->
         key=key,
         value=value,
         timestamp=options.timestamp(),
-        topic=topics.wished(topic, options, context.topics, _like(first, context)),
+        topic=topics.requested(topic, options, context.topics, _like(first, context)),
         registered=schemas.given(topic, (("key", key), ("value", value)), context.registry),
         store=options.store(queryable=stmt.kind == "TABLE"),
         mode=mode,
@@ -267,7 +267,7 @@ def declared(stmt: ast.CreateSource, text: str, context: PlanningContext) -> Res
         value_format=value_format,
         window=options.window(),
         timestamp=options.timestamp(),
-        topic=topics.wished(options.topic, options, context.topics),
+        topic=topics.requested(options.topic, options, context.topics),
         registered=registered,
         store=options.store(queryable=stmt.read_only and stmt.kind == "TABLE"),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.control.engine.changes import DeleteSubject
-from ksql.control.planning.properties import FormatWish, With, declared_formats
+from ksql.control.planning.properties import RequestedFormat, With, declared_formats
 from ksql.core import ServerError, StatementError
 from ksql.core.types import capabilities
 from ksql.formats import (
@@ -173,18 +173,18 @@ def _present(
 
 
 def given(
-    topic: str, wishes: Iterable[tuple[Side, FormatWish]], registry: Registry | None
+    topic: str, requests: Iterable[tuple[Side, RequestedFormat]], registry: Registry | None
 ) -> Registered:
-    """Look up the schemas that the wishes for a result's formats name by id.
+    """Look up the schemas that the request for a result's formats name by id.
 
     Raises: StatementError, RegistryUnreachable.
     """
     schemas: dict[Side, FoundSchema] = {}
-    for side, wish in wishes:
-        if wish.clause.schema_id is None or registry is None or not wish.name:
+    for side, request in requests:
+        if request.clause.schema_id is None or registry is None or not request.name:
             continue
-        if capabilities(wish.name).infers:
-            schemas[side] = look_up(wish.format(), side, topic, registry)
+        if capabilities(request.name).infers:
+            schemas[side] = look_up(request.format(), side, topic, registry)
     return Registered(there=registry is not None, given=schemas)
 
 

@@ -449,7 +449,7 @@ class MemoryFeed:
                 self._topics.written.wait(_POLL_S)
             return self._taken()
 
-    def hold(self, places: Collection[tuple[str, int]]) -> None:
+    def pause(self, places: Collection[tuple[str, int]]) -> None:
         """Read no more of these partitions, until another call leaves them out."""
         self._held = set(places)
 

@@ -128,14 +128,14 @@ class OffsetSync:
         """
         try:
             self._deadline = self._clock() + self._limit_s
-            self._candidate.hold()
+            self._candidate.lock_start()
             self._end(OffsetSyncState.CANDIDATE_ENDS, self._candidate)
             goal = self._shared(self._candidate_side.offsets())
             self._enter(OffsetSyncState.OLD_CATCHES_UP)
             self._bind(goal)
             self._candidate.start()
             self._let_old_catch_up(goal)
-            self._old.hold()
+            self._old.lock_start()
             self._end_old()
             self.since = self._clock()
             # the candidate has read to its goal, and one that was left behind may be before it

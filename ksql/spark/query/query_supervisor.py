@@ -289,7 +289,7 @@ class QuerySupervisor:
 
     # --- its part in a switch and in an offset sync
 
-    def hold(self) -> None:
+    def lock_start(self) -> None:
         """Keep anyone else from starting it, until ``resume`` or ``retire``."""
         with self._changed:
             self._start_locked = True

@@ -17,7 +17,7 @@ from ksql.exec.dataflow.load import load
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import RecoveryOverrides, usable
 from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory
-from ksql.spark.checkpoint.checkpoint_topics import TopicRemade
+from ksql.spark.checkpoint.checkpoint_topics import TopicRecreated
 from ksql.spark.query.backfill import Resting, StateTransfer
 from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, as_candidate
 from ksql.spark.query.cut_over import CutOverCompletion
@@ -100,7 +100,7 @@ class SparkRunner:
         self._preflight = preflight
         self._bounds = bounds
         self._completion = completion
-        self._overrides = RecoveryOverrides(context.anew, context.older)
+        self._overrides = RecoveryOverrides(context.start_over, context.older)
         self._service_id = context.settings.text("ksql.service.id")
         self._checkpoints = CheckpointDirectory(
             context.directory,
@@ -117,9 +117,9 @@ class SparkRunner:
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server leads."""
 
-    def settle(self, directory: Path) -> None:
+    def use_directory(self, directory: Path) -> None:
         """Have the checkpoints there from now on; nothing runs yet."""
-        self._checkpoints.settle(directory)
+        self._checkpoints.use_directory(directory)
 
     def checkpoint(self, version: QueryVersion) -> Path:
         """Return the version's own directory."""
@@ -428,14 +428,14 @@ class SparkRunner:
     def _vetted(self, query: PersistentQuery, spec: QuerySpec) -> QuerySpec:
         """Return the launch that fits to what Kafka has, perhaps one of a new incarnation.
 
-        Raises: OlderCheckpoint, TopicRemade, unless a new one may begin; and what Kafka says.
+        Raises: OlderCheckpoint, TopicRecreated, unless a new one may begin; and what Kafka says.
         """
         if not self._syncs.fits(spec):
             spec = self._spec(query)
         with usable(query.id):
             try:
                 self._preflight.check(spec, self._service_id)
-            except (incarnations.OlderCheckpoint, TopicRemade) as unfit:
+            except (incarnations.OlderCheckpoint, TopicRecreated) as unfit:
                 incarnation = self._checkpoints.instead_of(query, unfit)
             else:
                 self._completion.complete(query, spec, self._service_id)

@@ -214,7 +214,7 @@ class RunnerContext:
     space: str = ""
     functions: Mapping[str, str] = field(default_factory=dict)
     registry: RegistrySettings | None = None
-    anew: frozenset[str] = frozenset()
+    start_over: frozenset[str] = frozenset()
     older: frozenset[str] = frozenset()
     lease: Lease | None = None
     limits: Limits = Limits()  # noqa: RUF009 - immutable

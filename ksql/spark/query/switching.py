@@ -150,7 +150,7 @@ class Switching:
         try:
             self._new.prepare()
             self._enter(SwitchState.OLD_RUNS)
-            self._old.hold()
+            self._old.lock_start()
             sound = not self._old.trouble()
             self._end_old()
             self._since = self._clock()

@@ -92,7 +92,7 @@ class SparkRuntime:
             self._supervise,
             RepeatedFailure(_log, "supervision failed"),
         )
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def open(self) -> None:
         """Start Spark.
@@ -337,11 +337,11 @@ class SparkRuntime:
             except Exception as problem:  # noqa: BLE001 - one query must not end the watch over all
                 if isinstance(problem, LOST) and self._host.gone():
                     return  # the next turn sees to it
-                if query.place.name not in self._told:
-                    self._told.add(query.place.name)
+                if query.place.name not in self._reported:
+                    self._reported.add(query.place.name)
                     _log.exception("supervision failed", extra={"query_id": query.version.name})
             else:
-                self._told.discard(query.place.name)
+                self._reported.discard(query.place.name)
 
     def _revive(self) -> None:
         """Have every query note what happened, start Spark again, and them from their checkpoints.

@@ -181,7 +181,7 @@ def _loaded(text: str, functions: Functions) -> nodes.QueryPlan:
         plan = STRUCTS.build(upcast(body["plan"], version, functions, UPCASTERS))
     except versioned_json.NewerVersion as error:
         raise UnreadablePlan(
-            f"the plan has format {error.found}, this version reads up to {FORMAT_VERSION}",
+            f"the plan has format {error.version}, this version reads up to {FORMAT_VERSION}",
             hint="Start the version that wrote it.",
         ) from error
     except versioned_json.OlderVersion as error:

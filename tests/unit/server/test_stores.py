@@ -28,7 +28,7 @@ from ksql.cluster.replicas.read_request import (
 )
 from ksql.cluster.replicas.replica_client import Peers
 from ksql.cluster.replicas.replica_status import MISSING, ReadPolicy, ReplicaStatus, StalenessLimits
-from ksql.cluster.replicas.replicated import Reader, Replicas
+from ksql.cluster.replicas.replicated import QueryReader, Replicas
 from ksql.core.config import Settings
 from ksql.core.records import Offset
 from ksql.core.token import FILE, HEADER, BadSecret, ServerSecret, Token
@@ -295,7 +295,7 @@ def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
             copy.read(ask(keys=[b"a"], committed=True))
         assert caught.value.status.state == "RESTORING"
         part.target = END + 1
-        part.settle()
+        part.commit_between_transactions()
         result = copy.read(ask(keys=[b"a"], committed=True))
         assert list(result.answers) == [[Stored(b"1", 7)]]
 
@@ -482,7 +482,7 @@ def replicas(hosts, peers, at=0):
 
 
 def opened(hosts, peers, at=0, **reader):
-    reader_ = Reader(**{"allowed": StalenessLimits(), "patience_s": 1.0, **reader})
+    reader_ = QueryReader(**{"allowed": StalenessLimits(), "patience_s": 1.0, **reader})
     return replicas(hosts, peers, at).rows(SOURCE, 1, reader_)[0], reader_.origins
 
 

@@ -442,7 +442,7 @@ def test_reported_position_is_that_of_the_rows(alone, level, position):
     assert rows == [("a", 2 if position == 10 else 3), ("b", 1)]
     alone.part.put([(b"a", b'{"C": 4}', 0)], 15, 0.0)
     alone.part.target = 15
-    alone.part.settle()  # before the client is told
+    alone.part.commit_between_transactions()  # before the client is told
     [read] = freshness_of(query)
     assert (read.status.position, read.status.offset_lag) == (position, 20 - position)
     assert (read.host, read.status.role) == ("here:1", "ACTIVE")
@@ -454,7 +454,7 @@ def test_a_part_of_a_transaction_is_not_committed(alone):
     with pytest.raises(RequestFailed, match="not ready"):
         alone.ask(**{LEVEL: "read_committed"})
     alone.part.target = 10
-    alone.part.settle()
+    alone.part.commit_between_transactions()
     assert alone.ask(**{LEVEL: "read_committed"}) == [("a", 2), ("b", 1)]
 
 

@@ -53,7 +53,7 @@ class Log:
         self._ask()
         return self._topic.claims[-1] if self._topic.claims else None
 
-    def take(self):
+    def acquire(self):
         self._ask()
         self._topic.epoch += 1
         self._epoch = self._topic.epoch

@@ -60,7 +60,7 @@ class Version:
         self._called("position")
         return 3, {"s": {0: self.at}, f"only {self.version}": {0: 99}}
 
-    def hold(self):
+    def lock_start(self):
         self._called("hold")
         self.held = True
 

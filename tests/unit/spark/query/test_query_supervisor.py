@@ -213,7 +213,7 @@ def test_a_query_stopped_while_it_starts_does_not_live_on(desk):
 def test_a_query_that_was_requested_to_end_and_then_kept_continues_behind_its_batch(desk):
     query = desk.query()
     query.start()
-    query.hold()
+    query.lock_start()
     desk.finishes = False
     assert not query.end_between_batches(0.01)
     query.resume()
@@ -231,7 +231,7 @@ def test_a_query_that_was_requested_to_end_and_then_kept_continues_behind_its_ba
 def test_nobody_starts_a_query_that_a_switch_holds(desk):
     query = desk.query()
     query.start()
-    query.hold()
+    query.lock_start()
     assert query.end_between_batches(1)
     query.supervise()
     query.start_soon()
@@ -247,7 +247,7 @@ def test_a_half_done_batch_is_finished_by_another_incarnation(desk):
     query.start()
     desk.begun(0)
     desk.incarnations[0].fail("a wire came loose")
-    query.hold()
+    query.lock_start()
     assert query.end_between_batches(1)
     assert query.half_done()
     desk.launch = lambda spec: desk.finished(0) or Life()
@@ -260,7 +260,7 @@ def test_a_half_done_batch_that_fails_again_is_reported(desk):
     query.start()
     desk.begun(0)
     desk.incarnations[0].fail("a wire came loose")
-    query.hold()
+    query.lock_start()
 
     def launch(spec):
         incarnation = Life()

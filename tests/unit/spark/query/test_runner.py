@@ -211,14 +211,14 @@ def test_a_checkpoint_that_is_gone_is_an_error_of_its_query(desk, query):
 
 @pytest.mark.parametrize("restart", ["all", "this"])
 def test_restarts_on_request(tmp_path, query, restart, caplog):
-    desk = Desk(tmp_path, anew=frozenset({query.id if restart == "this" else restart}))
+    desk = Desk(tmp_path, start_over=frozenset({query.id if restart == "this" else restart}))
     desk.runner.resume([query])
     assert desk.application().endswith("-life1")
     assert "query_begins_anew" in [record.message for record in caplog.records]
 
 
 def test_it_restarts_once_in_a_start_of_the_server(tmp_path, query):
-    desk = Desk(tmp_path, anew=frozenset({query.id}))
+    desk = Desk(tmp_path, start_over=frozenset({query.id}))
     desk.runner.resume([query])
     desk.runner.stop(query.version)
     shutil.rmtree(desk.runner.checkpoint(query.version))
@@ -229,7 +229,7 @@ def test_it_restarts_once_in_a_start_of_the_server(tmp_path, query):
 
 def test_a_query_whose_checkpoint_fits_has_no_permit_any_more(tmp_path, query):
     Desk(tmp_path).runner.start(query)
-    desk = Desk(tmp_path, anew=frozenset({"all"}))
+    desk = Desk(tmp_path, start_over=frozenset({"all"}))
     desk.runner.resume([query])
     desk.runner.stop(query.version)
     shutil.rmtree(desk.runner.checkpoint(query.version))
@@ -239,7 +239,7 @@ def test_a_query_whose_checkpoint_fits_has_no_permit_any_more(tmp_path, query):
 
 
 def test_another_one_does_not(tmp_path, query):
-    desk = Desk(tmp_path, anew=frozenset({"OTHER"}))
+    desk = Desk(tmp_path, start_over=frozenset({"OTHER"}))
     desk.runner.resume([query])
     assert desk.runner.running[query.version].status().state is State.ERROR
     assert desk.runtime.started == []
@@ -337,7 +337,7 @@ def test_a_checkpoint_of_before_format_zero_is_an_error_of_its_query(desk, query
 
 
 def test_a_query_may_begin_anew_over_a_checkpoint_of_before_format_zero(tmp_path, query):
-    desk = Desk(tmp_path, anew=frozenset({query.id}))
+    desk = Desk(tmp_path, start_over=frozenset({query.id}))
     place = desk.runner.checkpoint(query.version)
     place.mkdir(parents=True)
     (place / "metadata").write_text("{}")
@@ -729,7 +729,7 @@ def test_what_is_known_of_a_query_is_one_of_its_versions(desk, query, later):
 
 
 def test_a_permit_to_begin_anew_counts_once_for_each_version(tmp_path, query, later):
-    desk = Desk(tmp_path, anew=frozenset({query.id}))
+    desk = Desk(tmp_path, start_over=frozenset({query.id}))
     desk.runner.resume([query])
     desk.runner.resume([later])
     assert [spec.incarnation for spec in desk.runtime.started] == ["life1", "life2"]

@@ -46,7 +46,7 @@ class Old:
         if name in self.raises:
             raise self.raises[name]
 
-    def hold(self):
+    def lock_start(self):
         self._called("hold")
         self.held = True
 
