@@ -182,7 +182,7 @@ def test_the_candidate_is_up_before_the_running_version_ends(room):
 def test_a_candidate_that_has_ended_meanwhile_is_started_once_more(room):
     room.old.at = 24
     ended = room.candidate.end_between_batches
-    room.old.hold = lambda: setattr(room.candidate, "why", "a wire came loose")
+    room.old.lock_start = lambda: setattr(room.candidate, "why", "a wire came loose")
 
     def start():
         room.candidate.why, room.candidate.runs = "", True

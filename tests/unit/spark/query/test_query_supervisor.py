@@ -329,9 +329,11 @@ def test_stopped_query_reads_nothing_and_is_not_ended(desk, way):
     query.start()
     ids = query.reads()
     assert ids == {"t": ""}
-    {"rests": lambda: desk.incarnations[0].fail("x"), "held": query.hold, "stopped": query.stop}[
-        way
-    ]()
+    {
+        "rests": lambda: desk.incarnations[0].fail("x"),
+        "held": query.lock_start,
+        "stopped": query.stop,
+    }[way]()
     assert query.reads() == {}
     before = desk.logged[:]
     query.fail_with(Unknown("topic t was deleted"), ids)
