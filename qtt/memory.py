@@ -87,7 +87,7 @@ class MemoryTables:
         return Token()
 
     def freshness(self) -> list[Freshness]:
-        """There are no copies."""
+        """There are no replicas."""
         return []
 
 
@@ -286,7 +286,7 @@ class MemoryService(Service):
         """
         raise HeartbeatsOff
 
-    def read_copy(self, ask: ReadRequest) -> ReadResult:
+    def read_replica(self, ask: ReadRequest) -> ReadResult:
         """Refuse: a table is read from its topic.
 
         Raises: Unreachable.
@@ -297,8 +297,8 @@ class MemoryService(Service):
         """Report the queries: those in detail, or all in short."""
         return reports.form(reports.report(self.services, queries))
 
-    def standings(self) -> Mapping[tuple[str, int], ReplicaStatus]:
-        """Return nothing: there are no copies."""
+    def replica_statuses(self) -> Mapping[tuple[str, int], ReplicaStatus]:
+        """Return nothing: there are no replicas."""
         return {}
 
     def processed(self, query_id: str) -> Processed:
@@ -307,7 +307,7 @@ class MemoryService(Service):
         return Processed({})
 
     def holders(self, table: str, key: list[Any] | None) -> list[dict[str, Any]]:
-        """Return nothing: there are no copies."""
+        """Return nothing: there are no replicas."""
         del table, key
         return []
 

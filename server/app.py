@@ -23,8 +23,6 @@ from server.routes import (
     inserts,
     ksql,
     query,
-    reports,
-    status,
     stores,
     upgrades,
     websocket,
@@ -44,13 +42,12 @@ if TYPE_CHECKING:
 FOR_STATEMENTS = (ksql.router, query.router, websocket.router, inserts.router)
 ROUTERS = (
     *FOR_STATEMENTS,
-    status.router,
+    ksql.status_router,
     upgrades.router,
     info.router,
     health.router,
     cluster.router,
     stores.router,
-    reports.router,
 )
 
 

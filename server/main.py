@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import FILE
-from ksql.core import KsqlError, ServerSecret, Settings, raise_limit, settle
+from ksql.core import KsqlError, ServerSecret, Settings, freeze_objects, raise_limit
 from ksql.http import Access
 from server.app import create_app
 from server.context import AppContext
@@ -165,7 +165,7 @@ async def _run(
             log.info("start_given_up", extra={"reason": str(starting.exception())})
         return
     await starting
-    settle()
+    freeze_objects()
     context.state = "READY"
     await asyncio.to_thread(ready)
     await stop.wait()

@@ -208,8 +208,8 @@ class Service(Protocol):
         Raises: HeartbeatsOff.
         """
 
-    def read_copy(self, ask: ReadRequest) -> ReadResult:
-        """Read one of this server's copies for another server, which answers a query from it.
+    def read_replica(self, ask: ReadRequest) -> ReadResult:
+        """Read one of this server's replicas for another server, which answers a query from it.
 
         Raises: ReadRejected, Unreachable.
         """
@@ -217,7 +217,7 @@ class Service(Protocol):
     def report(self, queries: Sequence[str]) -> bytes:
         """Report the queries of this server to another one: those in detail, or all in short."""
 
-    def standings(self) -> Mapping[tuple[str, int], ReplicaStatus]:
+    def replica_statuses(self) -> Mapping[tuple[str, int], ReplicaStatus]:
         """Return how far every copy of this server is, by query and partition; asks Kafka."""
 
     def processed(self, query_id: str) -> Processed:

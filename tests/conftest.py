@@ -18,11 +18,11 @@ _REAPER = pytest.StashKey[object]()
 def pytest_configure(config):
     # a shell's background jobs ignore it, and so would every process that tests interrupt
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.stash[_REAPER] = reaper.start_reaper()
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        return  # all is done by the workers
+        return  # the tests are run by the workers, in the temporary directory of this process
     longest_s = config.getoption("timeout") or config.getini("timeout")
     config.pluginmanager.register(bounds.Watch(float(longest_s)))
-    config.stash[_REAPER] = reaper.start_reaper()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -19,19 +19,7 @@ ROOT = Path(__file__).parent.parent
 PLACES = ("ksql", "server", "qtt", "migrations", "docs", "tests")
 VAGUE = frozenset({"anew", "asked", "found", "made", "told", "wanted", "whom"})
 # names per file that are still to be renamed
-LEFT: dict[str, int] = {
-    "ksql/app/backup/directory.py": 1,
-    "ksql/core/versioned_json.py": 2,
-    "ksql/history/database.py": 1,
-    "ksql/history/upgrade_recorder.py": 1,
-    "ksql/registry/registry.py": 1,
-    "ksql/registry/rest.py": 1,
-    "ksql/registry/store.py": 1,
-    "ksql/spark/checkpoint/checkpoint.py": 3,
-    "ksql/spark/query/spec.py": 1,
-    "ksql/spark/session/runtime.py": 1,
-    "ksql/sql/binder/keys.py": 1,
-}
+LEFT: dict[str, int] = {}
 
 
 def vague_names(source: str) -> list[tuple[int, str]]:

@@ -1,7 +1,9 @@
 """Ends what a process of tests has started and did not end, whichever way it ends itself.
 
-Servers, workers and databases that tests start are known by a mark in their environment. Run as a
-script: ``python reaper.py PARENT MARK PATIENCE`` waits until that process is gone.
+Servers, workers and databases that tests start are known by a mark in their environment. All of
+them share a temporary directory, which goes when they have ended: a server that is killed leaves
+the folder of its sockets there. Run as a script, with the process, its mark, patience and perhaps
+the directory, it waits until that process is gone.
 """
 
 from __future__ import annotations
@@ -9,10 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -20,6 +25,10 @@ if TYPE_CHECKING:
 
 MARKS: Final = "KSQL_TEST_RUNS"
 """The variable with the marks of all runs that a process belongs to, separated by commas."""
+DIRECTORY: Final = "KSQL_TEST_TMPDIR"
+"""The variable with the temporary directory of the outermost run, which removes it."""
+_FOR_KEPT_FILES: Final = "PYTEST_DEBUG_TEMPROOT"
+_SYSTEM: Final = "/tmp"
 _LOOK_S = 2.0
 _ORDERLY_S = 5.0
 _PAUSE_S = 0.05
@@ -31,9 +40,11 @@ def start_reaper(patience_s: float = 2.0) -> subprocess.Popen[bytes]:
     Most ends by itself when its parent does: it has that long. The process that is returned must be
     kept: its standard input is closed when this one ends.
     """
+    directory = _share_temporary_directory()
     mark = uuid.uuid4().hex
+    command = [sys.executable, "-I", __file__, str(os.getpid()), mark, str(patience_s)]
     reaper = subprocess.Popen(
-        [sys.executable, "-I", __file__, str(os.getpid()), mark, str(patience_s)],
+        [*command, *filter(None, [directory])],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         env={name: text for name, text in os.environ.items() if name != MARKS},
@@ -43,8 +54,27 @@ def start_reaper(patience_s: float = 2.0) -> subprocess.Popen[bytes]:
     return reaper
 
 
-def reap(parent: int, mark: str, patience_s: float) -> None:
-    """Wait until the parent is gone, then end all that has the mark."""
+def _share_temporary_directory() -> str | None:
+    """Have this process, and what it starts, use one short directory for temporary files.
+
+    A socket in it has a path of less than 100 bytes. The folders of single tests, which pytest
+    keeps for a reader, stay where they were.
+
+    Returns: the directory, if this process has made it; None within another run.
+    """
+    system = tempfile.gettempdir()
+    if DIRECTORY in os.environ:
+        return None
+    usable = [path for path in (system, _SYSTEM) if os.access(path, os.W_OK | os.X_OK)]
+    directory = tempfile.mkdtemp(prefix="kt-", dir=min(usable, key=len))
+    Path(directory).chmod(0o1777)  # as the system's: some tests start processes of other users
+    os.environ.setdefault(_FOR_KEPT_FILES, system)
+    os.environ[DIRECTORY] = os.environ["TMPDIR"] = tempfile.tempdir = directory
+    return directory
+
+
+def reap(parent: int, mark: str, patience_s: float, directory: str | None = None) -> None:
+    """Wait until the parent is gone, then end all that has the mark, and remove the directory."""
     # a process forked from the parent may keep the pipe open beyond the parent's end
     while os.getppid() == parent and not select.select([0], [], [], _LOOK_S)[0]:
         pass
@@ -52,6 +82,8 @@ def reap(parent: int, mark: str, patience_s: float) -> None:
         words = {each.pid: _words(each) for each in processes}
         for pid in _end(processes, patience_s):
             sys.stderr.write(f"left behind by tests and ended: {pid} {words[pid]}\n")
+    if directory is not None:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _marked(mark: str) -> list[psutil.Process]:
@@ -109,4 +141,4 @@ def _runs(process: psutil.Process) -> bool:
 
 
 if __name__ == "__main__":
-    reap(int(sys.argv[1]), sys.argv[2], float(sys.argv[3]))
+    reap(int(sys.argv[1]), sys.argv[2], float(sys.argv[3]), *sys.argv[4:])

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ksql.core.properties.model import LONG_MAX, SUBJECTS
-from ksql.functions.describe import describe
-from ksql.functions.registry import BUILTINS
+from ksql.functions.registry import BUILTINS, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -116,7 +116,7 @@ def runner_context(
         functions=functions,
         limits=limits(settings),
         registry=registry,
-        anew=frozenset(settings.parts("ksql.state.anew")),
+        start_over=frozenset(settings.parts("ksql.state.anew")),
         older=frozenset(settings.parts("ksql.state.older")),
         lease=lease,
     )

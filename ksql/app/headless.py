@@ -19,7 +19,7 @@ _MOST_STATEMENTS = 100_000
 _NAMED = re.compile(r"Line: (\d+), Col: (\d+): ")
 
 
-class _Place(NamedTuple):
+class _Position(NamedTuple):
     """A line of a file and a column in it, both from 1."""
 
     line: int
@@ -72,20 +72,20 @@ def carry_out(
     return f"{left.to_run} statements of {file} carried out, {left.running} run already"
 
 
-def _place(text: str, error: KsqlError, statement: str) -> _Place | None:
+def _position(text: str, error: KsqlError, statement: str) -> _Position | None:
     """Return where the error is: its own place, one that its message names, its statement's."""
     if named := _NAMED.match(error.message):
-        return _Place(int(named[1]), int(named[2]))
+        return _Position(int(named[1]), int(named[2]))
     span = error.span
     if span is None:
         span = next((raw.span for raw in split(text) if raw.text == statement), None)
     if span is None:
         return None
-    return _Place(span.line, span.start - text.rfind("\n", 0, span.start))
+    return _Position(span.line, span.start - text.rfind("\n", 0, span.start))
 
 
 def _bad(file: Path, text: str, error: KsqlError, statement: str = "") -> BadQueriesFile:
-    position = _place(text, error, statement)
+    position = _position(text, error, statement)
     if position is None:
         return BadQueriesFile(f"{file}: {error.message}", detail=error.detail, hint=error.hint)
     line = text.split("\n")[position.line - 1]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ksql.cluster import Members, RemoteLeader
     from ksql.cluster.replicas import Peers
     from ksql.control.engine import Engine
-    from ksql.core import Place, QueryVersion
+    from ksql.core import PartitionId, QueryVersion
     from ksql.kafka import Admin
     from ksql.spark.query import QuerySupervisor, SparkRunner
     from ksql.views import ViewMaintainer
@@ -188,9 +188,9 @@ class AllEnds:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
 
-    def __call__(self, topics: Iterable[str]) -> Mapping[Place, int]:
+    def __call__(self, topics: Iterable[str]) -> Mapping[PartitionId, int]:
         """Return the ends of those topics that there are."""
-        ends: dict[Place, int] = {}
+        ends: dict[PartitionId, int] = {}
         for topic in topics:
             try:
                 ends |= self._admin.end_offsets([topic], committed=False)
@@ -199,7 +199,7 @@ class AllEnds:
         return ends
 
 
-class Progress:
+class ProcessedOffsets:
     """How far queries have processed their sources; for any number of threads."""
 
     def __init__(self, here: SparkMonitor, members: Members, peers: Peers) -> None:

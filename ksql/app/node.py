@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ksql.app import compose, startup_checks
 from ksql.app.configuration import SHARED, check_configuration, place_name
 from ksql.app.health_loop import DurableTopics, HealthLoop, impatient, kafka_answers
-from ksql.app.monitor import AllEnds, Progress, SparkMonitor
+from ksql.app.monitor import AllEnds, ProcessedOffsets, SparkMonitor
 from ksql.app.processing_log import declare, open_log_topic
 from ksql.app.shutdown import WITHDRAWAL_S, end, hand_over
 from ksql.app.state import StateDir
@@ -113,7 +113,7 @@ class Node:
 
         Raises: StartError and other KsqlErrors; what was started is stopped again.
         """
-        process_tuning.spare()
+        process_tuning.search_rarely()
         try:
             self._start()
         except BaseException as problem:
@@ -145,7 +145,7 @@ class Node:
         if state.shared:
             startup_checks.fit_stores(self.admin, state, self._now_ms)
         self.views.start()
-        self.copies.start()
+        self.replicas.start()
         self.rebuilds.start()
         if self._follower is None:
             self._start_leading(state)
@@ -156,7 +156,7 @@ class Node:
     def _settle(self, state: StateDir) -> None:
         """Find the checkpoints where this server alone has them."""
         if state.shared:
-            self.runner.settle(
+            self.runner.use_directory(
                 startup_checks.bind_state(
                     self.settings, self.kafka, self.admin, state, self.leadership, self._now_ms
                 )
@@ -169,7 +169,7 @@ class Node:
         self._check_ended()
         self._settle(state)
         with self.engine.exclusive():
-            self.log.take()
+            self.log.acquire()
             self._start_leading(state)
         self._follower = None
 
@@ -313,8 +313,8 @@ class Node:
             self.kafka, state.stores, trash, settings, self._now_ms, self._peers, assignment
         )
         self._closers.append(self.views.close)
-        self.copies = ReplicaService(settings, assignment, self.views, self.admin, self._now_ms)
-        self._closers.append(self.copies.close)
+        self.replicas = ReplicaService(settings, assignment, self.views, self.admin, self._now_ms)
+        self._closers.append(self.replicas.close)
         self._open_engine(state, service_id, BUILTINS.with_(apart.functions(functions)))
         self._open_services()
 
@@ -394,18 +394,18 @@ class Node:
             self._elsewhere,
         )
         self.leadership.troubled = lambda: self.monitor.troubled
-        self.hosts = ClusterClient(self.settings, self.members, self.copies.peers, self._elsewhere)
+        settings, replicas = self.settings, self.replicas
+        self.hosts = ClusterClient(settings, self.members, replicas.peers, self._elsewhere)
         self._closers.append(self.hosts.close)
-        processed = Progress(self.monitor, self.members, self.copies.peers).of
+        processed = ProcessedOffsets(self.monitor, self.members, replicas.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
         self._feeds = ConsumerRegistry(self.kafka, time.monotonic)
         has_processed = self.monitor.has_processed
-        tables = TableProvider(self.views, self.admin, has_processed, self.copies, following)
+        tables = TableProvider(self.views, self.admin, has_processed, replicas, following)
         limits = Limits(self.settings, steady_ms)
         opened = (self.engine, self._feeds.open, self.admin, tables)
         self.reads = QueryService(*opened, self._now_ms, limits)
-        copies = self.copies
-        heartbeats = compose.heartbeats(self.settings, self.members, copies.credentials, copies.tls)
+        heartbeats = compose.heartbeats(settings, self.members, replicas.credentials, replicas.tls)
         self._closers.append(heartbeats.close)
         heartbeats.start()
         self.services = Services(
@@ -413,10 +413,10 @@ class Node:
             monitor=self.monitor,
             writer=writer,
             now_ms=self._now_ms,
-            host=self.copies.host,
+            host=replicas.host,
             close_push=self.reads.close,
             pushes=self.reads.pushes,
-            pulls=self.reads.pulls(self.copies.host),
+            pulls=self.reads.pulls(replicas.host),
             history=self.upgrade_recorder,
             check_kafka=self._check_kafka,
             commands=compose.command_rate(self.settings),

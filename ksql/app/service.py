@@ -269,7 +269,7 @@ class KsqlService:
     @property
     def host(self) -> str:
         """The address of this server for other servers, as ``host:port``."""
-        return self.node.copies.host
+        return self.node.replicas.host
 
     @property
     def is_follower(self) -> bool:
@@ -284,12 +284,12 @@ class KsqlService:
     @property
     def secret(self) -> ServerSecret | None:
         """The secret that they share, to know one another by."""
-        return self.node.copies.secret
+        return self.node.replicas.secret
 
     @property
     def tls(self) -> ssl.SSLContext | None:
         """With which keys and trust they speak over https."""
-        return self.node.copies.tls if hasattr(self.node, "copies") else None
+        return self.node.replicas.tls if hasattr(self.node, "replicas") else None
 
     def elsewhere(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
@@ -316,36 +316,36 @@ class KsqlService:
 
         Raises: HeartbeatsOff.
         """
-        return self.node.copies.cluster.status()
+        return self.node.replicas.cluster.status()
 
     def heard(self, host: str) -> None:
         """Note that another server lives.
 
         Raises: HeartbeatsOff.
         """
-        self.node.copies.cluster.heard(host)
+        self.node.replicas.cluster.heard(host)
 
     def reported(self, host: str, lags: HostStoreLags) -> None:
         """Note how far another server's stores are.
 
         Raises: HeartbeatsOff.
         """
-        self.node.copies.cluster.reported(host, lags)
+        self.node.replicas.cluster.reported(host, lags)
 
-    def read_copy(self, ask: ReadRequest) -> ReadResult:
-        """Read one of this server's copies for another server, which answers a query from it.
+    def read_replica(self, ask: ReadRequest) -> ReadResult:
+        """Read one of this server's replicas for another server, which answers a query from it.
 
         Raises: ReadRejected, Unreachable.
         """
-        return self.node.copies.read(ask)
+        return self.node.replicas.read(ask)
 
     def report(self, queries: Sequence[str]) -> bytes:
         """Report the queries of this server to another one: those in detail, or all in short."""
         return reports.form(reports.report(self.node.services, queries))
 
-    def standings(self) -> dict[tuple[str, int], ReplicaStatus]:
+    def replica_statuses(self) -> dict[tuple[str, int], ReplicaStatus]:
         """Return how far every copy of this server is, by query and partition; asks Kafka."""
-        return self.node.copies.standings()
+        return self.node.replicas.replica_statuses()
 
     def processed(self, query_id: str) -> Processed:
         """Return how far a query that this server runs has processed its sources for good."""
@@ -356,4 +356,4 @@ class KsqlService:
 
         Raises: UnknownName, NotQueryable, BadKey.
         """
-        return self.node.copies.hosts(self.node.engine.catalog, table, key, self.node.registry)
+        return self.node.replicas.hosts(self.node.engine.catalog, table, key, self.node.registry)

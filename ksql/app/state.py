@@ -17,7 +17,6 @@ from ksql.core import (
     FOREIGN_STATE,
     StartError,
     directory,
-    format_zero,
     versioned_json,
     write_atomically,
 )
@@ -41,8 +40,8 @@ class OlderState(StartError):
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            format_zero.before(f"the state directory {path}"),
-            hint=f"Start {format_zero.READER} with it once, which writes the present form.",
+            versioned_json.before_format_zero(f"the state directory {path}"),
+            hint=f"Start {versioned_json.ZERO_READER} with it once, which writes the present form.",
         )
 
 
@@ -422,7 +421,7 @@ def _parsed(marker: Path, text: str, service_id: str) -> Identity:
             ended=bool(fields["ended"]),
         )
     except versioned_json.NewerVersion as newer:
-        raise NewerState(marker.parent, newer.found) from newer
+        raise NewerState(marker.parent, newer.version) from newer
     except versioned_json.OlderVersion as older:
         raise OlderState(marker.parent) from older
     except ValueError as error:

@@ -1,7 +1,8 @@
 """Counts of the pull queries that a server has answered, by table.
 
-A query that reads several copies reads each at a server. As in ksqlDB each such read of one server
-is a request of its own. It is *local* at the server that was asked and *remote* at another one.
+A query that reads several replicas reads each at a server. As in ksqlDB each such read of one
+server is a request of its own. It is *local* at the server that was asked and *remote* at another
+one.
 
 Source: ksqlDB's metrics ``pull-query-requests-*``.
 """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.core import codegen, format_zero, ident, process_tuning, token, versioned_json
+    from ksql.core import codegen, ident, process_tuning, token, versioned_json
     from ksql.core.codegen import Draft, gathered, indent, tuple_of
     from ksql.core.config import (
         FUNCTION_PREFIX,
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
         BROKER_INSIDE,
         CHECKPOINT_UNUSABLE,
         COMPRESSED_BODY,
+        CUT_OVER_CANCELLED,
         CUT_OVER_REFUSED,
         FOREIGN_STATE,
         FORMER_READS_NOTHING,
         INTERNAL_TOPIC,
         LEASE_UNWRITABLE,
-        MEETING_CANCELLED,
         MESSAGE_NOT_FOUND,
         MISSING_OFFSETS,
         NEWER_BACKUP,
@@ -97,7 +97,6 @@ if TYPE_CHECKING:
         excerpt,
     )
     from ksql.core.files import Trash, TrashEntry, directory, sync_folder, write_atomically
-    from ksql.core.format_zero import BeforeFormatZero
     from ksql.core.ident import (
         RESERVED,
         SURE,
@@ -109,7 +108,7 @@ if TYPE_CHECKING:
         similar,
         string_literal,
     )
-    from ksql.core.process_tuning import no_cycle_search, raise_limit, settle
+    from ksql.core.process_tuning import freeze_objects, no_cycle_search, raise_limit
     from ksql.core.query_version import FIRST, QueryVersion, transactional_id
     from ksql.core.records import (
         LATEST_MS,
@@ -139,14 +138,14 @@ if TYPE_CHECKING:
     from ksql.core.token import (
         FILE,
         HEADER,
-        Place,
+        PartitionId,
         ServerSecret,
         Token,
         TokenScope,
         merged,
         requested_token,
     )
-    from ksql.core.versioned_json import NewerVersion
+    from ksql.core.versioned_json import BeforeFormatZero, NewerVersion
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -161,7 +160,7 @@ else:
                 "AMBIGUOUS_BODY APPLIED_OFFSET_DAMAGED BEING_REPLACED "
                 "BROKER_INSIDE CHECKPOINT_UNUSABLE COMPRESSED_BODY CUT_OVER_REFUSED "
                 "FOREIGN_STATE FORMER_READS_NOTHING INTERNAL_TOPIC "
-                "LEASE_UNWRITABLE MEETING_CANCELLED MESSAGE_NOT_FOUND "
+                "LEASE_UNWRITABLE CUT_OVER_CANCELLED MESSAGE_NOT_FOUND "
                 "MISSING_OFFSETS NEWER_BACKUP NOT_ORDERABLE NO_BATCH NO_BROKER "
                 "NO_HISTORY NO_QUERIES NO_REBUILD NO_ROOM NO_WHOLE_DIGITS "
                 "NUMERIC_OVERFLOW OTHER_FORMER OTHER_ID OTHER_SERVICE "
@@ -180,11 +179,10 @@ else:
                 "TooManyRequests UnknownName excerpt"
             ),
             "files": "Trash TrashEntry directory sync_folder write_atomically",
-            "format_zero": "BeforeFormatZero",
             "ident": (
                 "RESERVED SURE did_you_mean listed near quote quote_always similar string_literal"
             ),
-            "process_tuning": "no_cycle_search raise_limit settle",
+            "process_tuning": "no_cycle_search raise_limit freeze_objects",
             "query_version": "FIRST QueryVersion transactional_id",
             "records": (
                 "BadRecord Headers LATEST_MS Millis Offset OutRecord QueryId RawRecord "
@@ -193,8 +191,8 @@ else:
             "secrets": "HIDDEN LEDGER_PASSWORD is_secret password without_secrets",
             "structs": "Form Structs form",
             "timing": ("LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds steady_ms"),
-            "token": "FILE HEADER Place ServerSecret Token TokenScope merged requested_token",
-            "versioned_json": "NewerVersion",
+            "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
+            "versioned_json": "BeforeFormatZero NewerVersion",
         },
     )
 
@@ -205,6 +203,7 @@ __all__ = [
     "BROKER_INSIDE",
     "CHECKPOINT_UNUSABLE",
     "COMPRESSED_BODY",
+    "CUT_OVER_CANCELLED",
     "CUT_OVER_REFUSED",
     "FILE",
     "FIRST",
@@ -217,7 +216,6 @@ __all__ = [
     "LATEST_MS",
     "LEASE_UNWRITABLE",
     "LEDGER_PASSWORD",
-    "MEETING_CANCELLED",
     "MESSAGE_NOT_FOUND",
     "MISSING_OFFSETS",
     "NEWER_BACKUP",
@@ -281,9 +279,9 @@ __all__ = [
     "Offset",
     "OutRecord",
     "ParseError",
+    "PartitionId",
     "PerHour",
     "PerSecond",
-    "Place",
     "QueryFailed",
     "QueryId",
     "QueryOnWrongEndpoint",
@@ -317,7 +315,7 @@ __all__ = [
     "directory",
     "excerpt",
     "form",
-    "format_zero",
+    "freeze_objects",
     "gathered",
     "ident",
     "indent",
@@ -335,7 +333,6 @@ __all__ = [
     "quote_always",
     "raise_limit",
     "requested_token",
-    "settle",
     "similar",
     "steady_ms",
     "string_literal",

@@ -14,7 +14,6 @@ from functools import cache
 
 from ksql.core.errors import KsqlError, ServerError, excerpt
 from ksql.core.ident import similar
-from ksql.core.properties.javas import is_javas
 from ksql.core.properties.model import (
     PLAN_PROPERTIES,
     PROPERTIES,
@@ -22,6 +21,7 @@ from ksql.core.properties.model import (
     Kind,
     Property,
     comma_list,
+    is_javas,
 )
 
 __all__ = [

@@ -150,7 +150,7 @@ QUERY_START_FAILED: Final = ErrorRow(
 SWITCH_CANCELLED: Final = ErrorRow(
     ServerError, "{query_id} was ended while its plan was being replaced"
 )
-MEETING_CANCELLED: Final = ErrorRow(
+CUT_OVER_CANCELLED: Final = ErrorRow(
     ServerError, "{query_id} was ended while its rebuilt version was being cut over"
 )
 MISSING_OFFSETS: Final = ErrorRow(

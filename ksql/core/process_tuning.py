@@ -29,12 +29,12 @@ RARELY: Final = (50_000, 20, 100)
 """After how many new objects, and after how many searches among newer ones."""
 
 
-def spare() -> None:
+def search_rarely() -> None:
     """Search more rarely from now on."""
     gc.set_threshold(*RARELY)
 
 
-def settle() -> None:
+def freeze_objects() -> None:
     """Leave out of later searches what there is now: the server has started."""
     gc.freeze()
 
@@ -64,7 +64,7 @@ class LastingObjects:
         self._programs: WeakSet[Any] = WeakSet()
         self._modules = 0
 
-    def settle(self, program: object) -> None:
+    def freeze(self, program: object) -> None:
         """Leave out of later searches what there is now, if any of it may be new.
 
         What was left out before and is dropped since is found first: programs have cycles.
@@ -85,7 +85,7 @@ _LASTING: Final = LastingObjects()
 @contextmanager
 def no_cycle_search(program: object) -> Iterator[None]:
     """Search for no cycles during a task of a program; what user functions leave is found after."""
-    _LASTING.settle(program)
+    _LASTING.freeze(program)
     gc.disable()
     try:
         yield

@@ -2,7 +2,7 @@
 
 A token says what a client has written or read: up to where, in which topics.
 
-A read with a token is answered only from copies that hold all of that. The text is opaque to
+A read with a token is answered only from replicas that hold all of that. The text is opaque to
 clients; the form in it has a version of its own. Offsets mean something in one Kafka cluster only,
 and a service knows its own queries only: a token names both, and is refused elsewhere.
 
@@ -49,7 +49,7 @@ _LARGEST: Final = 2**63 - 1
 _LARGEST_PARTITION: Final = 2**31 - 1
 _LONGEST: Final = 1 << 20  # tens of thousands of partitions; it is read between other requests
 
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 """Topic and partition."""
 
 
@@ -121,7 +121,7 @@ class Token:
             raise BadToken(str(error)) from error
         return cls(scope=scope).with_(offsets)
 
-    def with_(self, seen: Mapping[Place, int]) -> Token:
+    def with_(self, seen: Mapping[PartitionId, int]) -> Token:
         """Return a token that names this as well."""
         offsets = self.places()
         for partition, offset in seen.items():
@@ -131,11 +131,11 @@ class Token:
             positions=tuple(sorted((*partition, offset) for partition, offset in offsets.items())),
         )
 
-    def places(self) -> dict[Place, int]:
+    def places(self) -> dict[PartitionId, int]:
         """Return the offsets by topic and partition."""
         return {(topic, partition): offset for topic, partition, offset in self.positions}
 
-    def of_topic(self, topic: str) -> dict[Place, int]:
+    def of_topic(self, topic: str) -> dict[PartitionId, int]:
         """Return the offsets of one topic."""
         return {
             partition: offset
@@ -185,9 +185,9 @@ def requested_token(properties: Mapping[str, str], issuer: TokenIssuer) -> Token
     return replace(token, scope=scope)
 
 
-def merged(tokens: Iterable[Mapping[Place, int]]) -> dict[Place, int]:
+def merged(tokens: Iterable[Mapping[PartitionId, int]]) -> dict[PartitionId, int]:
     """Return the highest offset of each place."""
-    offsets: dict[Place, int] = {}
+    offsets: dict[PartitionId, int] = {}
     for token in tokens:
         for partition, offset in token.items():
             offsets[partition] = max(offset, offsets.get(partition, 0))

@@ -2,15 +2,43 @@
 
 A form that was released is never edited: another set of fields is another version. So an object of
 a known version that has other fields than that version is damaged, or was not written by us.
+
+The oldest forms that are read, format zero, are those that the last build of 0.1.0 wrote. Whatever
+is older is refused by name. That build reads all forms before, so the way leads through it.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from ksql.core.errors import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
+
+
+ZERO_READER: Final = "the last build of version 0.1.0"
+"""The version that reads everything before format zero."""
+_FORMAT_ZERO: Final = "0.2.0"
+
+
+def before_format_zero(what: str) -> str:
+    """Return the fact about a stored artefact that no version from format zero on reads."""
+    return f"{what} is older than format zero: version {_FORMAT_ZERO} and later do not read it"
+
+
+class BeforeFormatZero(ServerError):
+    """A stored artefact of a version before format zero; ``remedy`` follows after its reader."""
+
+    code = 50002
+
+    def __init__(self, what: str, detail: str = "", remedy: str = "") -> None:
+        hint = f"Start {ZERO_READER}, which reads it."
+        super().__init__(
+            before_format_zero(what), detail=detail, hint=" ".join(filter(None, (hint, remedy)))
+        )
+
 
 Fields = dict[int, frozenset[str]]
 """The fields of each version, the version's own field apart."""
@@ -19,9 +47,9 @@ Fields = dict[int, frozenset[str]]
 class NewerVersion(Exception):
     """The object was written by a later version of the service."""
 
-    def __init__(self, found: int, known: int) -> None:
-        super().__init__(f"it has version {found}, this server reads up to {known}")
-        self.found = found
+    def __init__(self, version: int, known: int) -> None:
+        super().__init__(f"it has version {version}, this server reads up to {known}")
+        self.version = version
         self.known = known
 
 

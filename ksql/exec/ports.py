@@ -108,8 +108,8 @@ class Runner(Protocol):
     """Runs versions of persistent queries; several of one query run side by side.
 
     Every method blocks until it is done. They are called by one thread at a time, but for
-    ``make_way``, ``give_back`` and ``await_first_attempt``. During these, others may be called, and
-    ``stop`` and ``stop_soon`` of the same version end what they do.
+    ``prepare_switch``, ``rollback_switch`` and ``await_first_attempt``. During these, others may be
+    called, and ``stop`` and ``stop_soon`` of the same version end what they do.
     """
 
     def start(self, query: PersistentQuery) -> None:
@@ -140,26 +140,26 @@ class Runner(Protocol):
     def forget(self, version: QueryVersion) -> None:
         """Delete what a version that ended has left: checkpoint and state."""
 
-    def make_way(
+    def prepare_switch(
         self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
     ) -> Switch:
         """Try the new plan without any effect, then end the old one between two batches.
 
         Both are plans of one version: the new one continues with the old one's checkpoint. Nothing
-        runs afterwards, until ``take_over`` or ``give_back``. ``half_written`` allows that the new
-        plan runs a batch of which the old one has written a part that counts.
+        runs afterwards, until ``commit_switch`` or ``rollback_switch``. ``half_written`` allows
+        that the new plan runs a batch of which the old one has written a part that counts.
 
         Raises: KsqlError; the old plan continues then, or is tried again until it does.
         """
 
-    def take_over(self, new: PersistentQuery) -> AwaitFirst:
-        """Start the plan for which way was made: the log names it now.
+    def commit_switch(self, new: PersistentQuery) -> AwaitFirst:
+        """Start the new plan: the log names it now.
 
         It returns at once. A plan that fails is in ERROR and is tried again, as any other.
         """
 
-    def give_back(self, old: PersistentQuery) -> None:
-        """Let the old plan continue, for which another one was not taken after all."""
+    def rollback_switch(self, old: PersistentQuery) -> None:
+        """Let the old plan continue: the log does not name the new one."""
 
     def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
         """Check that a query that rests may get another plan.
@@ -177,14 +177,14 @@ class Runner(Protocol):
         Raises: KsqlError as long as its last cut-over has not kept them.
         """
 
-    def meet(
+    def stop_at_same_offsets(
         self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
     ) -> Switch:
         """Bring the running version and its candidate to one position, and end both there.
 
         Both have read the same records then. Nothing of either runs afterwards, until ``cut_over``
-        or ``part``. The running version of a table may fail, or its batch may not end. Then it is
-        left behind: ended where it is. Without ``may_leave`` it never is.
+        or ``resume_both``. The running version of a table may fail, or its batch may not end. Then
+        it is left behind: ended where it is. Without ``may_leave`` it never is.
 
         Raises: KsqlError; both continue then.
         """
@@ -192,14 +192,14 @@ class Runner(Protocol):
     def backfill(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Give a candidate the state of the aggregates that it has in common with the old version.
 
-        It is called for versions that have met, and may be called again after they have parted. The
-        candidate's own topic has the rows of the whole state then. Rows of which no state knows
-        any more are there as in the result's topic.
+        It is called for versions that ended at the same offsets, and may be called again after
+        that. The candidate's own topic has the rows of the whole state then. Rows of which no state
+        knows any more are there as in the result's topic.
 
-        Raises: KsqlError; ``part`` lets both continue then.
+        Raises: KsqlError; ``resume_both`` lets both continue then.
         """
 
-    def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+    def resume_both(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Let both continue, as they were not cut over after all."""
 
     def cut_over(self, old: PersistentQuery, new: PersistentQuery) -> AwaitFirst:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.functions import describe
     from ksql.functions.errors import OverloadGone, UnknownFunction
     from ksql.functions.instantiate import (
         function_settings,
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
         instantiate_scalar,
         instantiate_table,
     )
-    from ksql.functions.registry import BUILTINS, Functions
+    from ksql.functions.registry import BUILTINS, Functions, describe
     from ksql.functions.resolve import OverloadKey, find_overload
     from ksql.functions.spec import AggregateFunction, Function, InPlace, Scalar
     from ksql.functions.state_copy import copied
@@ -28,7 +27,7 @@ else:
             "instantiate": (
                 "function_settings instantiate_aggregate instantiate_scalar instantiate_table"
             ),
-            "registry": "BUILTINS Functions",
+            "registry": "BUILTINS Functions describe",
             "resolve": "OverloadKey find_overload",
             "spec": "AggregateFunction Function InPlace Scalar",
             "state_copy": "copied",

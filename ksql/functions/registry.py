@@ -1,18 +1,20 @@
-"""All functions by name, built-in and users', and the names of other databases for them.
+"""All functions by name, built-in and users', and what DESCRIBE FUNCTION lists of one.
 
-Names that other databases use are mapped to the names here.
-
-Only names with the same meaning are listed, or whose first choice here is clear.
+Names that other databases use are mapped to the names here. Only names with the same meaning are
+listed, or whose first choice here is clear.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import ident
 from ksql.functions.errors import UnknownFunction
 from ksql.functions.library import FAMILIES
+from ksql.functions.resolve import parameters
+from ksql.functions.signature import parse_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -121,3 +123,49 @@ class Functions:
 
 
 BUILTINS = Functions(function for members in FAMILIES for function in members.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a variation."""
+
+    name: str
+    type: str
+    variadic: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}{'...' if self.variadic else ''}".lstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """One way to call a function."""
+
+    function: str
+    arguments: tuple[Argument, ...]
+    returns: str
+    description: str
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+def describe(function: Function) -> list[Variation]:
+    """Return all ways to call the function, in the order of its overloads.
+
+    Source: docs/sql/managing.md#describe.
+    """
+    variations = []
+    for overload in function.overloads:
+        arguments = tuple(
+            Argument(param.name, str(param.pattern), param.variadic)
+            for param in parameters(overload)
+        )
+        if isinstance(overload.returns, str):
+            returns = str(parse_type(overload.returns))
+        else:
+            returns = getattr(overload.returns, "shown", "")
+        variations.append(
+            Variation(function.name, arguments, returns, overload.doc or function.description)
+        )
+    return variations

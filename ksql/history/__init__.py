@@ -6,7 +6,7 @@ from ksql.history.database import LedgerUnavailable, configured_url, parse_url, 
 from ksql.history.entries import KnownUpgrade
 from ksql.history.model import Base
 from ksql.history.resilient import ResilientLedger
-from ksql.history.schemas import holds_schemas
+from ksql.history.store import holds_schemas
 from ksql.history.upgrade_recorder import UpgradeRecorder
 
 __all__ = [

@@ -140,7 +140,7 @@ class Database:
 
     def remember_file(self) -> None:
         """Take the file that is there now for ours."""
-        self._identity = self._found()
+        self._identity = self._file_id()
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -188,14 +188,14 @@ class Database:
         """Close idle connections; those in use close when they are given back."""
         self._engine.dispose()
 
-    def _found(self) -> tuple[int, int] | None:
+    def _file_id(self) -> tuple[int, int] | None:
         if self.path is None or not self.path.exists():
             return None
         status = self.path.stat()
         return status.st_dev, status.st_ino
 
     def _check_file(self) -> None:
-        if self.path and (self._identity is None or self._found() != self._identity):
+        if self.path and (self._identity is None or self._file_id() != self._identity):
             raise LedgerUnavailable(self.where, "the file was deleted or replaced")
 
     @contextmanager

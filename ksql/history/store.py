@@ -1,4 +1,7 @@
-"""The ledger: every call is one transaction, and raises if it fails."""
+"""The ledger: every call is one transaction, and raises if it fails.
+
+A database may also hold schemas that a version before format zero kept there.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
+from sqlalchemy import select
+
 from ksql.history import upgrades
 from ksql.history.database import Database, LedgerDamaged, LedgerUnavailable, migrate, parse_url
 from ksql.history.entries import UpgradeId
+from ksql.history.model import SchemaRow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
         UpgradeEntry,
         UpgradeOutcome,
     )
+
 
 _RETRY_SECONDS = 0.1
 
@@ -140,3 +147,21 @@ def _migrate_patiently(database: Database, deadline: float) -> bool:
             time.sleep(_RETRY_SECONDS)
         else:
             return created
+
+
+_BUSY_MS = 5000
+
+
+def holds_schemas(url: str) -> bool:
+    """Return whether the database has schemas; its tables are brought up to date first.
+
+    Raises: LedgerUnavailable, NewerLedger, BadLedgerUrl.
+    """
+    database = Database(parse_url(url), _BUSY_MS)
+    try:
+        migrate(database)
+        database.remember_file()
+        with database.reading() as session:
+            return session.scalars(select(SchemaRow.id).limit(1)).first() is not None
+    finally:
+        database.close()

@@ -79,8 +79,8 @@ class UpgradeRecorder:
 
     def last(self, query_id: QueryId, since: int = -1) -> UpgradeReport | None:
         """Return the last replacement of a query; None if the ledger has none, or is away."""
-        found = self._ledger.upgrades(query_id, service_id=self._service_id)
-        switched = (each for each in found if each.status == "switched")
+        recorded = self._ledger.upgrades(query_id, service_id=self._service_id)
+        switched = (each for each in recorded if each.status == "switched")
         done = next((each for each in switched if (each.entry.command_offset or 0) >= since), None)
         if done is None or done.outcome is None:
             return None

@@ -16,10 +16,9 @@ from urllib.parse import unquote
 import uvicorn
 
 from ksql.core.process import in_background
-from ksql.http.config import WebConfig, head_of
 from ksql.http.connections import HEAD_S, Connections, Listening, quiet_about_descriptors
 from ksql.http.protocol_detect import EitherHttp
-from ksql.http.timeouts import IDLE_S, UNREAD_S
+from ksql.http.timeouts import IDLE_S, UNREAD_S, WebConfig, head_of
 from ksql.http.websocket import WebSocket
 
 if TYPE_CHECKING:

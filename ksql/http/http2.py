@@ -24,8 +24,7 @@ from h2.settings import SettingCodes, Settings
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.http import timeouts
-from ksql.http.config import head_of, idle_of, patience_of
-from ksql.http.timeouts import Idle
+from ksql.http.timeouts import Idle, head_of, idle_of, patience_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uvicorn.protocols.utils import is_ssl
 
-from ksql.http.config import head_of, idle_of
 from ksql.http.fast_http1 import Ordinary
 from ksql.http.http2 import PREFACE, Http2
-from ksql.http.timeouts import Idle
+from ksql.http.timeouts import Idle, head_of, idle_of
 
 if TYPE_CHECKING:
     import uvicorn

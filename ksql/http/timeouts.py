@@ -1,6 +1,7 @@
 """Closes connections that are idle for too long, and those whose client takes no answer.
 
-A head that has begun to come, and the first one of a connection, have seconds only.
+A head that has begun to come, and the first one of a connection, have seconds only. uvicorn's
+configuration holds these times.
 
 Clients keep connections to ask again, and each costs a socket. A request that never comes whole
 is such a connection too.
@@ -19,9 +20,10 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
+import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 
-from ksql.http.connections import connection_of
+from ksql.http.connections import HEAD_S, connection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -219,3 +221,39 @@ class Patient(asyncio.Protocol):
         """Stop the clock: the client has left."""
         self._unread.end()
         super().connection_lost(exc)
+
+
+class WebConfig(uvicorn.Config):
+    """``patience_s``: how long a client may leave its answer unread; ``idle_s``: see ``Idle``.
+
+    ``head_s``: how long a head, and a connection's first one, may take to come.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        *,
+        patience_s: float,
+        idle_s: float = IDLE_S,
+        head_s: float = HEAD_S,
+        **others: Any,
+    ) -> None:
+        super().__init__(app, **others)
+        self.patience_s = patience_s
+        self.idle_s = idle_s
+        self.head_s = head_s
+
+
+def patience_of(config: uvicorn.Config) -> float:
+    """Return how long the connections of a server wait for their clients."""
+    return config.patience_s if isinstance(config, WebConfig) else UNREAD_S
+
+
+def idle_of(config: uvicorn.Config) -> float:
+    """Return how long the connections of a server may be idle."""
+    return config.idle_s if isinstance(config, WebConfig) else IDLE_S
+
+
+def head_of(config: uvicorn.Config) -> float:
+    """Return how long a head may take to come."""
+    return config.head_s if isinstance(config, WebConfig) else HEAD_S

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from ksql.http.config import patience_of
-from ksql.http.timeouts import Patient
+from ksql.http.timeouts import Patient, patience_of
 
 if TYPE_CHECKING:
     import asyncio

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ksql.kafka.settings import Config, KafkaSettings, check_clients, is_client_property
     from ksql.kafka.topic_difference import Counts, TopicDifference, Writing
     from ksql.kafka.topic_integrity import Span, TopicIntegrity, span_of, span_with
-    from ksql.kafka.topic_records import TopicRecords
     from ksql.kafka.topic_watch import (
         Identities,
         Problems,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
         Watched,
         ids_of,
     )
-    from ksql.kafka.topics import KafkaTopics, record_sizes
+    from ksql.kafka.topics import KafkaTopics, TopicRecords, record_sizes
     from ksql.kafka.versions import NewerRecord, is_changelog, versioned
 else:
     __getattr__ = lazy_exports(
@@ -47,9 +46,8 @@ else:
             "settings": "Config KafkaSettings check_clients is_client_property",
             "topic_difference": "Counts TopicDifference Writing",
             "topic_integrity": "Span TopicIntegrity span_of span_with",
-            "topic_records": "TopicRecords",
             "topic_watch": "Identities Problems QueryTopics TopicWatch Watched ids_of",
-            "topics": "KafkaTopics record_sizes",
+            "topics": "KafkaTopics TopicRecords record_sizes",
             "versions": "NewerRecord is_changelog versioned",
         },
     )

@@ -163,11 +163,11 @@ class Journal:
 
     @property
     def sender(self) -> TransactionalSender:
-        """The right to write; ``take_over`` comes first."""
-        assert self._sender is not None, "take_over comes before writing"  # noqa: S101
+        """The right to write; ``acquire`` comes first."""
+        assert self._sender is not None, "acquire comes before writing"  # noqa: S101
         return self._sender
 
-    def take_over(self) -> None:
+    def acquire(self) -> None:
         """Become the writer: another one is fenced, and what it left open is ended.
 
         Raises: KafkaUnreachable, KafkaDenied, ProducerFenced if yet another one is quicker.
@@ -205,7 +205,7 @@ class Journal:
         return [(one.offset, one.key, one.value) for one in records[: len(expected)]] == expected
 
     def release(self) -> None:
-        """Write no more, until ``take_over``; harmless for one that does not write."""
+        """Write no more, until ``acquire``; harmless for one that does not write."""
         sender, self._sender = self._sender, None
         if sender is not None:
             sender.close()

@@ -149,7 +149,7 @@ class KafkaLeadershipLog:
         for batch in self._journal.read_to_end():
             self._last = decode(batch[-1].value)
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Shut out every other writer of claims.
 
         Raises: KafkaUnreachable, ProducerFenced.
@@ -162,7 +162,7 @@ class KafkaLeadershipLog:
         }
         self._writer = writer = TransactionalWriter(self._settings.producer(**more), self.topic)
         try:
-            writer.take_over(self._settings.timeout_s)
+            writer.init_transactions(self._settings.timeout_s)
         except KafkaException as problem:
             raise self._failure(problem) from problem
 

@@ -80,7 +80,7 @@ class Reader:
             if topics:
                 known = ask(sorted(topics))
                 start.update({p: known[p] for p, offset in start.items() if offset == symbol})
-        self.hold(())
+        self.pause(())
         self._left = []
         self._positions = start
         self._connect()
@@ -94,7 +94,7 @@ class Reader:
         known = self._admin.begin_offsets(topics)
         self.assign(known if start == BEGINNING else dict.fromkeys(known, start))
 
-    def hold(self, places: Collection[Partition]) -> None:
+    def pause(self, places: Collection[Partition]) -> None:
         """Read no more of these partitions, until another call leaves them out."""
         paused = set(places)
         if begun := paused - self._held:

@@ -139,7 +139,7 @@ class TopicDifference:
             raise PartitionsDiffer(origin, count, target, target_count)
         counts = Counts()
         out = _Out(target, writing, self._fitted(target, writing))
-        out.take_over()  # else what a writer that has died left open would be waited for
+        out.init_transactions()  # else what a writer that has died left open would be waited for
         with self._log(origin) as there, self._log(target) as here, ThreadPoolExecutor(1) as other:
             for partition in range(count):
                 reading = other.submit(there.rows, partition)
@@ -254,7 +254,7 @@ class _Out:
         self._config = config
         self._producer: WorkerProducer | None = None
 
-    def take_over(self) -> None:
+    def init_transactions(self) -> None:
         """End the open transaction of an earlier writer of the id, which writes no more."""
         if self._writing.transactional_id is not None:
             self._writing.may_write()
@@ -292,7 +292,7 @@ class _Out:
                 self._producer = WorkerProducer(self._config)
             else:
                 self._producer = transactions = Transactions(self._config, name, self._topic)
-                transactions.take_over()
+                transactions.init_transactions()
         return self._producer
 
     def _refused(self, reason: str) -> None:

@@ -129,12 +129,12 @@ class WatchedReader(Protocol):
 class Problems(NamedTuple):
     """The errors of a query's topics, by its id.
 
-    ``gone`` is of sources that are gone, with the ids that they had. ``remade`` is of sources of
+    ``gone`` is of sources that are gone, with the ids that they had. ``recreated`` is of sources of
     other ids, with both. ``result_gone`` is of the topic of its results that is gone.
     """
 
     gone: Callable[[str, Mapping[str, str]], KsqlError]
-    remade: Callable[[str, Mapping[str, tuple[str, str]]], KsqlError]
+    recreated: Callable[[str, Mapping[str, tuple[str, str]]], KsqlError]
     result_gone: Callable[[str, str], KsqlError]
 
 
@@ -229,8 +229,8 @@ class QueryTopics:
         for query, then in reading.items():
             if missing := gone(then, now):
                 differing[query] = _Finding(self._problems.gone(query.query_id, missing), GONE_S)
-            elif others := remade(then, {topic: now[topic] for topic in then}, set(then)):
-                differing[query] = _Finding(self._problems.remade(query.query_id, others))
+            elif others := recreated(then, {topic: now[topic] for topic in then}, set(then)):
+                differing[query] = _Finding(self._problems.recreated(query.query_id, others))
         return differing
 
 
@@ -239,7 +239,7 @@ def ids_of(identities: Identities) -> dict[str, str]:
     return {topic: identity.id for topic, identity in identities.items()}
 
 
-def remade(
+def recreated(
     then: Mapping[str, str], now: Mapping[str, str], begun: Set[str]
 ) -> dict[str, tuple[str, str]]:
     """Return the topics of other ids than before, with both; ``begun`` are those with offsets.

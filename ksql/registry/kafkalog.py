@@ -75,7 +75,7 @@ class KafkaSchemaLog:
             changes = [self._change(record) for batch in batches for record in batch]
         return [one for one in changes if one is not None]
 
-    def hold(self) -> list[Change]:
+    def acquire(self) -> list[Change]:
         """See SchemaLog."""
         with self._journal.all_or_nothing():
             if not self._journal.writing:  # first: it ends what a dead writer has left open
@@ -114,7 +114,7 @@ class KafkaSchemaLog:
         self._journal.release()
         try:
             if not isinstance(doubt.__cause__, ProducerFenced):
-                self._journal.take_over()
+                self._journal.acquire()
             self._await_settled()
             written = self._journal.has(self._journal.position, entries)
         except KsqlError as away:
@@ -135,12 +135,12 @@ class KafkaSchemaLog:
         try:
             self._journal.settled_end(_SETTLED_S)
         except OpenTransaction:  # a dead writer's: who follows it ends it
-            self._journal.take_over()
+            self._journal.acquire()
             self._journal.settled_end()
 
     def _begin(self) -> None:
         try:
-            self._journal.take_over()
+            self._journal.acquire()
         except ProducerFenced as shut_out:
             raise NotWritten(shut_out) from shut_out
 

@@ -67,34 +67,34 @@ class EncodedPaths:
 # --- errors
 
 
-def _told(status: int, code: int, message: str) -> Response:
+def _error(status: int, code: int, message: str) -> Response:
     return _Answer({"error_code": code, "message": message}, status)
 
 
 async def _refused(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RegistryError)  # noqa: S101 - registered for nothing else
-    return _told(error.status, error.code, error.message)
+    return _error(error.status, error.code, error.message)
 
 
 async def _malformed(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for nothing else
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return _told(400, 400, f"Malformed JSON: {first.get('ctx', {}).get('error', '')}")
+        return _error(400, 400, f"Malformed JSON: {first.get('ctx', {}).get('error', '')}")
     where = ".".join(str(part) for part in first["loc"] if part != "body")
     if first["type"] == "extra_forbidden":
-        return _told(422, BadRequest.code, f"Unrecognized field: {where}")
-    return _told(422, BadRequest.code, f"{where}: {first['msg']}" if where else first["msg"])
+        return _error(422, BadRequest.code, f"Unrecognized field: {where}")
+    return _error(422, BadRequest.code, f"{where}: {first['msg']}" if where else first["msg"])
 
 
 async def _no_resource(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
-    return _told(error.status_code, error.status_code, f"HTTP {error.status_code} {error.detail}")
+    return _error(error.status_code, error.status_code, f"HTTP {error.status_code} {error.detail}")
 
 
 async def _defect(_request: Request, error: Exception) -> Response:
     _log.error("registry_request_failed", exc_info=error)
-    return _told(500, 50001, "Error in the schema registry, see its log")
+    return _error(500, 50001, "Error in the schema registry, see its log")
 
 
 _GRACE_S: Final = 2

@@ -45,7 +45,7 @@ class SchemaLog(Protocol):
     def read(self, *, to_end: bool) -> Sequence[Change]:
         """Return the changes since the last call; ``to_end``: up to the log's end, else so far."""
 
-    def hold(self) -> Sequence[Change]:
+    def acquire(self) -> Sequence[Change]:
         """Become the only writer, and read to the end.
 
         Raises: NotWritten when another becomes it at the same time.
@@ -85,7 +85,7 @@ class SchemaStore:
 
         Raises: StoreFailed.
         """
-        with self._lock, _told():
+        with self._lock, _as_registry_errors():
             self._fold(self._log.read(to_end=True))
             return self._state
 
@@ -97,7 +97,7 @@ class SchemaStore:
         """
         if self._lock.acquire(blocking=False):
             try:
-                with _told():
+                with _as_registry_errors():
                     self._fold(self._log.read(to_end=False))
             finally:
                 self._lock.release()
@@ -124,12 +124,12 @@ class SchemaStore:
             self._pause(tried)
 
     def _written(self, work: Callable[[Draft], T]) -> T:
-        with _told():
-            self._fold(self._log.hold())
+        with _as_registry_errors():
+            self._fold(self._log.acquire())
         draft = Draft(self._state)
         outcome = work(draft)
         if draft.changes:
-            with _told():
+            with _as_registry_errors():
                 self._log.write(draft.changes)
                 self._fold(self._log.read(to_end=True))
             self._check(draft)
@@ -159,7 +159,7 @@ def _pause(tried: int) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_registry_errors() -> Iterator[None]:
     try:
         yield
     except StoreFailed:

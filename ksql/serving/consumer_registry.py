@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ksql.serving.feed import Offsets
 
 
-class ReadTopicRemade(ServerError):
+class ReadTopicRecreated(ServerError):
     """A topic that is no longer the one that a client's query reads."""
 
     def __init__(self, topics: Iterable[str]) -> None:
@@ -118,6 +118,6 @@ def _named(topics: Iterable[str]) -> str:
 
 _PROBLEMS: Final = Problems(
     gone=lambda _feed, topics: ReadTopicGone(topics),
-    remade=lambda _feed, topics: ReadTopicRemade(topics),
+    recreated=lambda _feed, topics: ReadTopicRecreated(topics),
     result_gone=lambda _feed, topic: ReadTopicGone([topic]),
 )

@@ -32,7 +32,7 @@ class Feed(Protocol):
     def poll(self) -> Sequence[RawRecord]:
         """Return the records that are there; wait a moment for the next ones."""
 
-    def hold(self, places: Collection[tuple[str, int]]) -> None:
+    def pause(self, places: Collection[tuple[str, int]]) -> None:
         """Read no more of these partitions, until another call leaves them out."""
 
     def end(self) -> None:
@@ -87,11 +87,11 @@ class TopicFeed:
         with self._reading:
             return [] if self._released else self._reader.poll(timeout_s=_POLL_S)
 
-    def hold(self, places: Collection[tuple[str, int]]) -> None:
+    def pause(self, places: Collection[tuple[str, int]]) -> None:
         """Read no more of these partitions, until another call leaves them out."""
         with self._reading:
             if not self._released:
-                self._reader.hold(places)
+                self._reader.pause(places)
 
     def end(self) -> None:
         """Let the reading thread come to an end by itself."""

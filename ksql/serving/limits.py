@@ -125,12 +125,12 @@ class LimitedStream:
 
     @property
     def dated(self) -> bool:
-        """Whether the answer should say which copies it is of."""
+        """Whether the answer should say which replicas it is of."""
         return is_dated(self.query)
 
     @property
     def host(self) -> Callable[[], str]:
-        """The function that returns which server's copy the rows given last are of."""
+        """The function that returns which server's replica the rows given last are of."""
         return lambda: host_of(self.query)
 
     @property
@@ -144,7 +144,7 @@ class LimitedStream:
 
     @property
     def freshness(self) -> list[Freshness]:
-        """The copies that it has read, if they were asked for."""
+        """The replicas that it has read, if they were asked for."""
         return freshness_of(self.query)
 
     def batches(self) -> Iterator[list[ResultRow]]:

@@ -79,9 +79,9 @@ class PullQuery:
     answer: ResultPipeline
     rows: Callable[[Callable[[], bool]], Chunks]
     on_close: Callable[[], None] = lambda: None
-    copies: Callable[[], list[Freshness]] | None = None
+    replicas: Callable[[], list[Freshness]] | None = None
     host: Callable[[], str] | None = None
-    """Returns which server's copy the rows given last are of, if they are of one."""
+    """Returns which server's replica the rows given last are of, if they are of one."""
     token: Callable[[], Token] | None = None
     notes: Callable[[], list[str]] = list
     """Returns notes on the rows that the answer lacks, as far as it was read."""
@@ -94,13 +94,13 @@ class PullQuery:
 
     @property
     def freshness(self) -> list[Freshness]:
-        """The copies that it has read, if they were asked for."""
-        return [] if self.copies is None else self.copies()
+        """The replicas that it has read, if they were asked for."""
+        return [] if self.replicas is None else self.replicas()
 
     @property
     def dated(self) -> bool:
-        """Whether the answer should say which copies it is of."""
-        return self.copies is not None
+        """Whether the answer should say which replicas it is of."""
+        return self.replicas is not None
 
     def batches(self) -> Iterator[list[ResultRow]]:
         """Yield the rows; in no order if there is no ORDER BY.

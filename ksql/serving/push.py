@@ -134,7 +134,7 @@ class PushQuery:
         if self._merging is None:
             return records
         ready = self._merging.ready(records, self._feed.positions)
-        self._feed.hold(self._merging.enough)
+        self._feed.pause(self._merging.enough)
         return ready
 
     def _is_done(self, until: Offsets) -> bool:

@@ -253,7 +253,7 @@ class QueryService:
             f"query_{self._now_ms()}",
             self._engine.registry,
         )
-        pull.copies = tables.freshness if caller.info else None
+        pull.replicas = tables.freshness if caller.info else None
         pull.host = tables.last_host if plan.is_plain else None
         pull.token = None if caller.token is None else tables.token
         bound(plan)
@@ -275,10 +275,10 @@ class QueryService:
 
             pull = pull_query()
             pull.rows = restarted_if_closed(pull.rows, lambda: pull_query().rows)
-            pull.copies = tables.freshness if caller.info else None
+            pull.replicas = tables.freshness if caller.info else None
             pull.host = tables.last_host
             pull.token = None if caller.token is None else tables.token
-            pull.quick = pull.quick and not (tables.far or pull.copies or pull.token)
+            pull.quick = pull.quick and not (tables.far or pull.replicas or pull.token)
             return pull
 
         try:

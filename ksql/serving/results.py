@@ -76,7 +76,7 @@ def is_dated(stream: ResultStream) -> bool:
 
 
 def freshness_of(stream: ResultStream) -> list[Freshness]:
-    """Return the copies that an answer is of, once it has ended; may ask Kafka how far they were.
+    """Return the replicas that an answer is of, once it has ended; may ask Kafka how far they were.
 
     Raises: KsqlError.
     """
@@ -85,7 +85,7 @@ def freshness_of(stream: ResultStream) -> list[Freshness]:
 
 
 def host_of(stream: ResultStream) -> str:
-    """Return which server's copy the rows given last are of; nothing if not one of another's."""
+    """Return which server's replica the rows given last are of; nothing if not one of another's."""
     host: Callable[[], str] | None = getattr(stream, "host", None)
     return "" if host is None else host()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.cluster.replicas import Caller, NotFollowed, Reader, StalenessLimits, TokenNotReached
+from ksql.cluster.replicas import Caller, NotFollowed, QueryReader, StalenessLimits, TokenNotReached
 from ksql.control import BySite
 from ksql.core import KsqlError, Settings, Token, merged
 from ksql.core.properties import LONG_MAX
@@ -34,10 +34,10 @@ class OpenTables(Tables, Protocol):
         """Whether other servers may be asked."""
 
     def last_host(self) -> str:
-        """Return the server whose copy was read last; nothing if no other one may be asked."""
+        """Return the server whose replica was read last; nothing if no other one may be asked."""
 
     def freshness(self) -> list[Freshness]:
-        """Return the copies that were read.
+        """Return the replicas that were read.
 
         Raises: KsqlError.
         """
@@ -76,7 +76,7 @@ class TableProvider:
         tables: ViewMaintainer,
         ends: EndOffsets,
         has_processed: Callable[[str], bool],
-        copies: ReplicaService | None,
+        replica_service: ReplicaService | None,
         following: ConsistencyResolver,
     ) -> None:
         """Take ``has_processed``: whether a persistent query has looked at its sources."""
@@ -85,7 +85,7 @@ class TableProvider:
         self._tables = tables
         self._ends = ends
         self._has_begun = has_processed
-        self._copies = copies
+        self._replica_service = replica_service
         self._begun: set[str] = set()
         self._first_ends: dict[str, tuple[str, Places]] = {}
         self._last = (Settings(), StalenessLimits.of(Settings()), False)
@@ -94,7 +94,7 @@ class TableProvider:
         """Return the tables as one request reads them."""
         token = caller.token
         allowed, committed = self._terms(settings)
-        reader = Reader(
+        reader = QueryReader(
             allowed=allowed,
             committed=committed,
             credentials=caller.credentials,
@@ -105,7 +105,7 @@ class TableProvider:
         return ReadSnapshot(self, reader)
 
     def _terms(self, settings: Settings) -> tuple[StalenessLimits, bool]:
-        """Return which copies may be read, and whether only what is committed.
+        """Return which replicas may be read, and whether only what is committed.
 
         One look-up after another asks with the same settings.
         """
@@ -115,25 +115,25 @@ class TableProvider:
             last = self._last = (settings, StalenessLimits.of(settings), committed)
         return last[1], last[2]
 
-    def rows(self, source: DataSource, reader: Reader) -> tuple[Mapping[int, Rows], bool]:
+    def rows(self, source: DataSource, reader: QueryReader) -> tuple[Mapping[int, Rows], bool]:
         """Return a table's partitions, and whether they are not simply those of this server.
 
         Raises: TableNotReady, TokenNotReached.
         """
-        copies = self._copies
+        service = self._replica_service
         if reader.token is not None:
             reader = replace(reader, at_least=self.demands(source.topic, reader))
-        if copies is None or self._is_here(reader.allowed):
+        if service is None or self._is_here(reader.allowed):
             ready = self._ready(source, reader)
-            if copies is None or reader.is_plain:
+            if service is None or reader.is_plain:
                 return ready.rows(committed=reader.committed), False
-            return copies.replicas.rows(source, ready.count, reader), True
+            return service.replicas.rows(source, ready.count, reader), True
         if not self._is_looked_at(source):
             raise self._not_ready(source, lambda: self._is_looked_at(source))
         view, first = self._tables.table(source), self._first_answer(source)
         count = len(first) if view is None else view.count
         reader = replace(reader, at_least=merged((reader.at_least, first)))
-        return copies.replicas.rows(source, count, reader), True
+        return service.replicas.rows(source, count, reader), True
 
     def _is_looked_at(self, source: DataSource) -> bool:
         """Return whether a table is open here, or it is known why it is only elsewhere."""
@@ -142,15 +142,15 @@ class TableProvider:
     def at_hand(self, source: DataSource, settings: Settings) -> bool:
         """Return whether a read of a table asks neither Kafka nor other servers."""
         allowed, committed = self._terms(settings)
-        plain = self._copies is None or not (committed or allowed.is_limited)
+        plain = self._replica_service is None or not (committed or allowed.is_limited)
         return plain and str(source.created_by) in self._begun and self._is_here(allowed)
 
     def _is_here(self, allowed: StalenessLimits) -> bool:
-        """Return whether the copies of this server are the only ones to read."""
-        copies = self._copies
-        return copies is None or (allowed.time_lag_ms is None and copies.replicas.is_alone())
+        """Return whether the replicas of this server are the only ones to read."""
+        service = self._replica_service
+        return service is None or (allowed.time_lag_ms is None and service.replicas.is_alone())
 
-    def demands(self, topic: str, reader: Reader) -> Places:
+    def demands(self, topic: str, reader: QueryReader) -> Places:
         """Return how far a topic must have been read for an answer of what its token names.
 
         Raises: TokenNotReached, KsqlError.
@@ -178,38 +178,38 @@ class TableProvider:
             raise TokenNotReached(str(late), is_ready, reader.patience_s) from late
 
     def measured(self, read: Freshness, topics: Mapping[str, str]) -> Freshness:
-        """Return how far a copy was that was read, its lag by a look of this moment if it is here.
+        """Return how far a replica was that was read, its lag as of now if it is here.
 
         ``topics`` are those of tables. Raises: KsqlError.
         """
-        if self._copies is None or read.host != self._copies.host:
+        if self._replica_service is None or read.host != self._replica_service.host:
             return read
         partition = topics[read.table], read.partition
         return replace(
-            read, standing=self._copies.local_replicas.measured(partition, read.standing)
+            read, status=self._replica_service.local_replicas.measured(partition, read.status)
         )
 
     def sites(self, origins: ReadProvenance) -> Mapping[str, BySite]:
         """Return at how many servers each table was read, here and elsewhere."""
-        here = "" if self._copies is None else self._copies.host
+        here = "" if self._replica_service is None else self._replica_service.host
         hosts_by_table: dict[str, set[str]] = {}
-        for table, _, host in origins.copies:
+        for table, _, host in origins.freshness:
             hosts_by_table.setdefault(table, set()).add(host)
         return {
             table: BySite(local=int(here in hosts), remote=len(hosts - {here}))
             for table, hosts in hosts_by_table.items()
         }
 
-    def reached(self, source: DataSource, reader: Reader) -> Places:
+    def reached(self, source: DataSource, reader: QueryReader) -> Places:
         """Return offsets after all that a read of a table's stores here can have seen."""
         table = self._tables.table(source)
         parts = () if table is None else table.parts.values()
         return {part.place: part.seen(committed=reader.committed) for part in parts}
 
     def seen(self, origins: ReadProvenance) -> Places:
-        """Return how far the copies were that a query has read, after all that it has seen.
+        """Return how far the replicas were that a query has read, after all that it has seen.
 
-        A copy that was not read to its end does not say it: then it is where its topic ends now.
+        A replica that was not read to its end does not say it: then it is where its topic ends now.
 
         Raises: KsqlError.
         """
@@ -219,7 +219,7 @@ class TableProvider:
         ends = self._following.ends({topic for topic, _ in unknown})
         return offsets | {partition: ends[partition] for partition in unknown if partition in ends}
 
-    def _ready(self, source: DataSource, reader: Reader) -> MaterializedView:
+    def _ready(self, source: DataSource, reader: QueryReader) -> MaterializedView:
         """Return a table that lacks so many records at most; wait for nothing.
 
         Raises: TableNotReady.
@@ -263,7 +263,7 @@ class TableProvider:
         )
 
     def _readable_view(
-        self, source: DataSource, reader: Reader, *, begun: bool
+        self, source: DataSource, reader: QueryReader, *, begun: bool
     ) -> MaterializedView | None:
         """Return a table that lacks no more than it may.
 
@@ -313,7 +313,7 @@ def _lag(allowed: StalenessLimits) -> int:
 class ReadSnapshot:
     """The tables as one request reads them; see ``ksql.serving.pull.Tables``."""
 
-    def __init__(self, reads: TableProvider, reader: Reader) -> None:
+    def __init__(self, reads: TableProvider, reader: QueryReader) -> None:
         self._reads = reads
         self._reader = reader
         self._here: list[DataSource] = []
@@ -335,7 +335,7 @@ class ReadSnapshot:
         return rows
 
     def last_host(self) -> str:
-        """Return the server whose copy was read last; nothing if no other one may be asked."""
+        """Return the server whose replica was read last; nothing if no other one may be asked."""
         return self._reader.origins.last
 
     def sites(self) -> Mapping[str, BySite]:
@@ -351,12 +351,12 @@ class ReadSnapshot:
         return merged(self._reads.demands(topic, self._reader) for topic in topics)
 
     def freshness(self) -> list[Freshness]:
-        """Return the copies that were read.
+        """Return the replicas that were read.
 
         Raises: KsqlError.
         """
-        copies = self._reader.origins.listed()
-        return [self._reads.measured(copy, self._topics) for copy in copies]
+        read = self._reader.origins.listed()
+        return [self._reads.measured(replica, self._topics) for replica in read]
 
     def token(self) -> Token:
         """Return what the client has seen now; to be called once all has been read.

@@ -12,11 +12,20 @@ from ksql.views.access_path import (
     combined,
     windows_of,
 )
-from ksql.views.errors import MORE, PUSH_HINT, NotQueryable, TableMoves, TableNotReady
-from ksql.views.materialized_view import EndOffsets, MaterializedView, Places, TopicExtents
+from ksql.views.materialized_view import (
+    MORE,
+    PUSH_HINT,
+    EndOffsets,
+    MaterializedView,
+    NotQueryable,
+    Places,
+    TableMoves,
+    TableNotReady,
+    TopicExtents,
+)
 from ksql.views.store_config import store_config_of
 from ksql.views.store_manager import query_id_of
-from ksql.views.store_writer import PartitionStore, Place
+from ksql.views.store_writer import PartitionStore
 from ksql.views.table_scan import CHUNK_ROWS, Chunks, TableScan, row_columns
 from ksql.views.view_maintainer import ViewMaintainer
 
@@ -32,7 +41,6 @@ __all__ = [
     "MaterializedView",
     "NotQueryable",
     "PartitionStore",
-    "Place",
     "Places",
     "TableMoves",
     "TableNotReady",

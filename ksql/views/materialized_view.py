@@ -1,4 +1,4 @@
-"""A table's stores for pull queries and how far they are, and the topics that fill them."""
+"""A table's stores for pull queries, how far they are, and why a table cannot be read."""
 
 from __future__ import annotations
 
@@ -6,13 +6,70 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ksql.core import KsqlError, StatementError
 from ksql.sql.catalog import DataSource
 from ksql.views.store_config import StoreConfig
-from ksql.views.store_writer import PartitionStore, Place
+from ksql.views.store_writer import PartitionStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ksql.core import PartitionId
     from ksql.kafka import Identity
-    from ksql.views.stores.base import Rows, Store
+    from ksql.views.stores.base import Rows, Store, StoreClosed
+
+
+MORE = "See https://cnfl.io/queries for more info."
+PUSH_HINT = "Add EMIT CHANGES if you intended to issue a push query."
+
+
+class NotQueryable(StatementError):
+    """A table that no query keeps."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The `{name}` table isn't queryable. To derive a queryable table, "  # noqa: S608 - a hint
+            f"you can do 'CREATE TABLE QUERYABLE_{name} AS SELECT * FROM {name}'. {MORE}",
+            hint=PUSH_HINT,
+        )
+
+
+class TableNotReady(KsqlError):
+    """The stores of a table do not hold all of it yet.
+
+    ``is_ready`` says, without waiting, whether they do by now; ``patience_s`` is how long it may
+    be worth asking.
+    """
+
+    code = 50302
+
+    def __init__(
+        self,
+        name: str,
+        missing: int = 0,
+        reason: str = "",
+        is_ready: Callable[[], bool] = lambda: False,
+        patience_s: float = 0.0,
+    ) -> None:
+        lag = f"{missing} records of its topic are still to be read" if missing else ""
+        super().__init__(
+            f"The table {name} is not ready for pull queries yet",
+            detail=reason or lag,
+            hint="Try again in a moment: an answer now would lack rows.",
+        )
+        self.is_ready = is_ready
+        self.patience_s = patience_s
+
+
+_MOVING_S = 10.0
+
+
+class TableMoves(TableNotReady):
+    """The stores of a table are being replaced by new ones, which have its rows at once."""
+
+    def __init__(self, closed: StoreClosed) -> None:
+        super().__init__("", is_ready=lambda: True, patience_s=_MOVING_S)
+        self.message, self.detail, self.hint = closed.message, "", closed.hint
 
 
 @dataclass(frozen=True)
@@ -56,7 +113,9 @@ class MaterializedView:
             return True
         return topic.id in ("", self.topic_id) and topic.partitions in (0, self.count)
 
-    def missing(self, ends: Mapping[Place, int] | None = None, *, committed: bool = False) -> int:
+    def missing(
+        self, ends: Mapping[PartitionId, int] | None = None, *, committed: bool = False
+    ) -> int:
         """Return how many offsets are still to be read, up to these or up to its stores' goals."""
         return sum(
             max(0, _goal(part, ends) - part.at(committed=committed)) for part in self.parts.values()
@@ -66,7 +125,7 @@ class MaterializedView:
         """Return whether its stores may be read; of what is committed, whole transactions only."""
         return all(part.shows(committed=committed) for part in self.parts.values())
 
-    def behind(self, at_least: Mapping[Place, int], *, committed: bool = False) -> str:
+    def behind(self, at_least: Mapping[PartitionId, int], *, committed: bool = False) -> str:
         """Return which of its stores has not reached these offsets, in words; empty if all have."""
         for part in self.parts.values():
             at, offset = part.at(committed=committed), at_least.get(part.place, 0)
@@ -79,7 +138,7 @@ class MaterializedView:
         return ""
 
 
-def _goal(part: PartitionStore, ends: Mapping[Place, int] | None) -> int:
+def _goal(part: PartitionStore, ends: Mapping[PartitionId, int] | None) -> int:
     return part.goal if ends is None else ends.get(part.place, 0)
 
 

@@ -338,7 +338,7 @@ def read(directory: Path) -> str:
     except FileNotFoundError:
         return ""
     except versioned_json.NewerVersion as error:
-        raise NewerStore(str(file), error.found, error.known) from error
+        raise NewerStore(str(file), error.version, error.known) from error
     except ValueError as error:
         raise StoreDamaged(str(file), str(error)) from error
     except OSError as error:

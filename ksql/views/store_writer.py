@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ksql.core import Offset
+from ksql.core import Offset, PartitionId
 from ksql.views.stores.base import Change, Store, StoreDamaged, resumed
 from ksql.views.stores.retention_store import RetentionStore
 
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Place = tuple[str, int]
-Batch = Mapping[Place, Mapping[bytes, Change]]
+Batch = Mapping[PartitionId, Mapping[bytes, Change]]
 """The last record of each key, by partition: nobody can see those before it."""
 
 _NOTHING: Mapping[bytes, Change] = {}
@@ -85,7 +84,7 @@ class PartitionStore:
     first asked for, ``again_s`` when it may be asked for next.
     """
 
-    place: Place
+    place: PartitionId
     store: Store
     commit_s: float
     sole: bool = True
@@ -204,7 +203,7 @@ class PartitionStore:
         if complete:
             self.target, self.asked_s, self.again_s = 0, None, 0.0
 
-    def settle(self) -> bool:
+    def commit_between_transactions(self) -> bool:
         """Commit if no transaction lies on both sides of what was reached, as far as is known."""
         known = 0 < self.target <= self.reached or (
             self.store.position() == self.reached and self.store.is_complete()
@@ -215,7 +214,7 @@ class PartitionStore:
 
     def end(self) -> None:
         """Commit all that was put, marked as a part where a transaction may continue after it."""
-        if not self.settle():
+        if not self.commit_between_transactions():
             self.commit(complete=False)
 
 
@@ -235,7 +234,7 @@ class StoreWriter:
         """Fill these stores from now on, and no others."""
         self._stores = list(stores)
 
-    def take(self, batch: Batch, positions: Mapping[Place, int]) -> None:
+    def take(self, batch: Batch, positions: Mapping[PartitionId, int]) -> None:
         """Put a batch of records into the stores and commit those that are due and may commit.
 
         ``positions`` are the offsets after them, none of them beyond ``stops``.
@@ -249,15 +248,15 @@ class StoreWriter:
                     part.put(batch.get(part.place, _NOTHING).values(), reached, now)
         self._commit_due(now)
 
-    def stops(self) -> dict[Place, int]:
+    def stops(self) -> dict[PartitionId, int]:
         """Return the offsets at which a store must commit: records after them come later."""
-        stops: dict[Place, int] = {}
+        stops: dict[PartitionId, int] = {}
         for part in self._all():
             if part.target > part.reached:
                 stops[part.place] = min(part.target, stops.get(part.place, part.target))
         return stops
 
-    def asks(self) -> set[Place]:
+    def asks(self) -> set[PartitionId]:
         """Return the partitions that lack an offset at which a store that is due may commit."""
         now, full = self._now_s(), self._is_full()
         return {
@@ -268,11 +267,11 @@ class StoreWriter:
             and part.asks(now)
         }
 
-    def opened(self) -> set[Place]:
+    def opened(self) -> set[PartitionId]:
         """Return the partitions that have something which is not committed."""
         return {part.place for part in self._all() if part.since is not None}
 
-    def aim(self, partitions: Iterable[Place], ends: Mapping[Place, StableEnd]) -> None:
+    def aim(self, partitions: Iterable[PartitionId], ends: Mapping[PartitionId, StableEnd]) -> None:
         """Take the ends of these partitions, as far as brokers said them; commit what is there.
 
         Raises: StoreFailed.
@@ -282,7 +281,7 @@ class StoreWriter:
             if part.place in places and part.store.transactional:
                 part.aim(ends.get(part.place), now)
                 with suppress(StoreDamaged):
-                    part.settle()
+                    part.commit_between_transactions()
 
     def tidy(self) -> None:
         """Remove forgotten rows, in slices."""
@@ -304,7 +303,7 @@ class StoreWriter:
         for part in self._all():
             if part.target or part.is_due(now):
                 with suppress(StoreDamaged):
-                    if not part.settle() and part.is_late(now):
+                    if not part.commit_between_transactions() and part.is_late(now):
                         part.commit(complete=False)
         if self._is_full():
             far = self._is_full(_TIMES)

@@ -20,15 +20,15 @@ from ksql.sql.catalog import DataSource
 from ksql.views.materialized_view import MaterializedView
 from ksql.views.store_config import StoreConfig, store_config_of
 from ksql.views.store_manager import Note, RequestedConfig, StoreManager, query_id_of
-from ksql.views.store_writer import PartitionStore, Place, StoreWriter
+from ksql.views.store_writer import PartitionStore, StoreWriter
 from ksql.views.stores.base import NewerStore
-from ksql.views.stores.format_upgrade import Peers, RollingUpgradeGate
+from ksql.views.stores.format_upgrade import PeerFormats, RollingUpgradeGate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ksql.core import Trash
+    from ksql.core import PartitionId, Trash
     from ksql.kafka import Config, Identities, KafkaSettings
     from ksql.sql.catalog import Catalog
 
@@ -93,7 +93,7 @@ class ViewMaintainer:
         trash: Trash,
         settings: Settings | None = None,
         now_ms: Callable[[], int] = _now_ms,
-        peers: Peers | None = None,
+        peers: PeerFormats | None = None,
         assignment: Assignment | None = None,
     ) -> None:
         """Take ``trash``, which takes the stores of tables that were never known here."""
@@ -201,7 +201,7 @@ class ViewMaintainer:
         """Return the partitions of which this server has a store, open or only on its disk."""
         return table.parts.keys() | self._store_manager.there(table.source)
 
-    def reached(self, topic: str) -> Mapping[Place, int]:
+    def reached(self, topic: str) -> Mapping[PartitionId, int]:
         """Return how far the stores here have read a topic; nothing of one that none follows."""
         parts = (part for table in self.tables() for part in table.parts.values())
         return {part.place: part.reached for part in parts if part.place[0] == topic}
@@ -237,7 +237,7 @@ class ViewMaintainer:
     def await_table(
         self,
         source: DataSource,
-        ends: Mapping[Place, int],
+        ends: Mapping[PartitionId, int],
         timeout_s: float,
         lag: int = 0,
         *,
@@ -458,7 +458,7 @@ class ViewMaintainer:
         self, reader: Reader, admin: Admin, tables: Mapping[str, MaterializedView]
     ) -> None:
         """Read all tables from where they are; the fresh ones are shown with what they lack."""
-        offsets: dict[Place, int] = {}
+        offsets: dict[PartitionId, int] = {}
         names = sorted({table.source.topic for table in tables.values()})
         begins, ends = admin.begin_offsets(names), admin.end_offsets(names)
         for table in tables.values():

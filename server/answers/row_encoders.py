@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 import orjson
 
-from ksql.cluster.replicas import Freshness, standing_form
+from ksql.cluster.replicas import Freshness, status_form
 from ksql.core.types import Column, Format, Kind, Role, SqlType, model, times
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
@@ -170,14 +170,14 @@ class Form(Protocol):
         """Return the bytes after the last row."""
 
 
-def copies_form(replicas: Iterable[Freshness]) -> list[dict[str, Any]]:
-    """Return the copies that an answer is of as JSON has them."""
+def replicas_form(replicas: Iterable[Freshness]) -> list[dict[str, Any]]:
+    """Return the replicas that an answer is of as JSON has them."""
     return [
         {
             "table": replica.table,
             "partition": replica.partition,
             "host": replica.host,
-            **standing_form(replica.standing),
+            **status_form(replica.status),
         }
         for replica in replicas
     ]
@@ -323,7 +323,7 @@ def _noted(header: dict[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def consistency_object(info: list[dict[str, Any]]) -> bytes:
-    """Return the copies that rows are of as an object among those of rows."""
+    """Return the replicas that rows are of as an object among those of rows."""
     return dumps({"consistencyInfo": info})
 
 

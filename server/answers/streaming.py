@@ -23,7 +23,7 @@ from ksql.serving import (
     is_dated,
     token_of,
 )
-from server.answers.row_encoders import Form, copies_form, dumps
+from server.answers.row_encoders import Form, dumps, replicas_form
 from server.context import AppContext, BufferedResult
 from server.errors import ShuttingDown, streamed_body
 from server.wire import DELIMITED
@@ -98,7 +98,9 @@ def _taken(stream: ResultStream, form: Form) -> bytes:
     try:
         rows = form.rows([row for batch in stream.batches() for row in batch])
         try:
-            tail = form.consistency(copies_form(freshness_of(stream))) if is_dated(stream) else b""
+            tail = (
+                form.consistency(replicas_form(freshness_of(stream))) if is_dated(stream) else b""
+            )
             if (issue := token_of(stream)) is not None:
                 tail += form.token(issue().text())
         except KsqlError as error:
@@ -195,7 +197,7 @@ async def _row_chunks(
             raise ShuttingDown
         if is_dated(stream):
             freshness = await context.wait(lambda: freshness_of(stream))
-            yield form.consistency(copies_form(freshness))
+            yield form.consistency(replicas_form(freshness))
         if (issue := token_of(stream)) is not None:
             token = await context.wait(issue)
             yield form.token(token.text())

@@ -20,9 +20,9 @@ from ksql.serving import ResultStream, TextStream, freshness_of, is_dated, notes
 from server.answers.row_encoders import (
     StreamedRows,
     consistency_object,
-    copies_form,
     dumps,
     final_object,
+    replicas_form,
     token_object,
 )
 from server.answers.streaming import counter
@@ -129,7 +129,7 @@ async def _frames(context: AppContext, stream: ResultStream | TextStream) -> Asy
         yield final_object("\n".join(notes)).decode()
     if is_dated(stream):
         freshness = await context.wait(lambda: freshness_of(stream))
-        yield consistency_object(copies_form(freshness)).decode()
+        yield consistency_object(replicas_form(freshness)).decode()
     if (issue := token_of(stream)) is not None:
         token = await context.wait(issue)
         yield token_object(token.text()).decode()

@@ -11,8 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 
 from server.cli.client import Client, ServerFailure, Unreachable
-from server.cli.context import Candidate, Place, candidates, texts, tokens_of
-from server.cli.names import Names, fetch_names
+from server.cli.context import Cursor, Names, Suggestion, fetch_names, suggestions, texts, tokens_of
 from server.cli.split import Split, split
 from server.cli.words import KEYWORDS, TYPES, WITH_PROPERTIES
 
@@ -48,12 +47,12 @@ class SqlCompleter(Completer):
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
         """Offer the words that could be at the cursor."""
         before = document.text_before_cursor
-        cut = split(before)
-        if cut.open_quote:
-            return self._in_quotes(cut, document, event)
+        pieces = split(before)
+        if pieces.open_quote:
+            return self._in_quotes(pieces, document, event)
         if not split(f"{before}x").rest.text.endswith("x"):
             return iter(())  # in a comment
-        return self._outside(cut.rest.text, document)
+        return self._outside(pieces.rest.text, document)
 
     def _outside(self, statement: str, document: Document) -> Iterator[Completion]:
         match = _WORD.search(document.text_before_cursor)
@@ -61,7 +60,7 @@ class SqlCompleter(Completer):
         head = statement[: len(statement) - len(word)]
         yield from self._of_commands(f"{head}{word}" if word else f"{head} ".lstrip(), word)
         cursor = _cursor(head, document)
-        yield from _matching(word, candidates(cursor, self.names))
+        yield from _matching(word, suggestions(cursor, self.names))
 
     def _of_commands(self, typed: str, word: str) -> Iterator[Completion]:
         """Return the rest of a command, or what it may be given."""
@@ -72,15 +71,15 @@ class SqlCompleter(Completer):
                 yield Completion(name[start:], start - len(plain), display_meta="command")
             elif plain == f"{name} {word.lower()}":
                 choices = _CHOICE.findall(usage.removeprefix(name))
-                yield from _matching(word, (Candidate(choice.lower()) for choice in choices))
+                yield from _matching(word, (Suggestion(choice.lower()) for choice in choices))
 
     def _in_quotes(
-        self, cut: Split, document: Document, event: CompleteEvent
+        self, pieces: Split, document: Document, event: CompleteEvent
     ) -> Iterator[Completion]:
-        quote, statement = cut.open_quote, cut.rest.text
+        quote, statement = pieces.open_quote, pieces.rest.text
         if quote not in _CLOSING:
             return  # in a comment
-        head = statement[: cut.open_at]
+        head = statement[: pieces.open_at]
         word = document.text_before_cursor.rpartition(quote)[2]
         if "<file>" in self._commands.get(" ".join(head.lower().split()), ""):
             yield from self._paths.get_completions(Document(word), event)
@@ -90,22 +89,22 @@ class SqlCompleter(Completer):
             is_closed = document.text_after_cursor.startswith(quote)
             end = "" if is_closed else quote
             yield from _matching(
-                word, (Candidate(text + end) for text in texts(cursor, self.names))
+                word, (Suggestion(text + end) for text in texts(cursor, self.names))
             )
         else:
-            quoted = (c for c in candidates(cursor, self.names) if c.text.startswith(quote))
+            quoted = (c for c in suggestions(cursor, self.names) if c.text.startswith(quote))
             yield from _matching(quote + word, quoted)
 
 
-def _cursor(head: str, document: Document) -> Place:
+def _cursor(head: str, document: Document) -> Cursor:
     rest = document.text_after_cursor.partition(";")[0]
-    return Place(tokens_of(head), tokens_of(f"{head} {rest}"))
+    return Cursor(tokens_of(head), tokens_of(f"{head} {rest}"))
 
 
-def _matching(word: str, options: Iterable[Candidate]) -> Iterator[Completion]:
+def _matching(word: str, options: Iterable[Suggestion]) -> Iterator[Completion]:
     start, is_lower = word.upper().lstrip("`"), word.islower()
-    for candidate in options:
-        text = candidate.text
+    for option in options:
+        text = option.text
         if text.upper().lstrip("`'").startswith(start):
             shown = text.lower() if is_lower and text in _MAY_BE_LOWER else text
-            yield Completion(shown, -len(word), display_meta=candidate.about)
+            yield Completion(shown, -len(word), display_meta=option.about)

@@ -1,4 +1,4 @@
-"""Completion: where the cursor is in a statement, and the words that fit there.
+"""Suggestion: the names on the server, where the cursor is, and the words that fit there.
 
 The place of the cursor is the words of the statement before it, and the sources it reads.
 """
@@ -6,10 +6,12 @@ The place of the cursor is the words of the statement before it, and the sources
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from server.cli.names import Names, Source
+from server.cli.client import Client, JsonObject
+from server.cli.grid import type_text
 from server.cli.words import (
     CLAUSES,
     FIRST,
@@ -23,12 +25,83 @@ from server.cli.words import (
     words_in,
 )
 
+NAME_STATEMENTS = (
+    "DESCRIBE STREAMS; DESCRIBE TABLES; SHOW FUNCTIONS; SHOW QUERIES; SHOW TOPICS; "
+    "SHOW PROPERTIES; SHOW TYPES;"
+)
+_BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream or table; names as they must be written, columns with their types."""
+
+    name: str
+    kind: str = "STREAM"
+    columns: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """The names that a statement may use."""
+
+    sources: tuple[Source, ...] = ()
+    functions: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+def fetch_names(client: Client) -> Names:
+    """Ask the server for all names.
+
+    Raises: ServerFailure, Unreachable.
+    """
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    sources: list[Source] = []
+    for entity in client.execute(NAME_STATEMENTS):
+        sources += map(_source, entity.get("sourceDescriptions") or ())
+        for key in ("functions", "queries", "topics"):
+            names[key] += [item.get("name") or item["id"] for item in entity.get(key) or ()]
+        names["properties"] += map(_setting, filter(_may_be_set, entity.get("properties") or ()))
+        names["types"] += entity.get("types") or ()
+    return Names(
+        sources=tuple(sources),
+        functions=tuple(names["functions"]),
+        queries=tuple(names["queries"]),
+        topics=tuple(names["topics"]),
+        properties=tuple(sorted(set(names["properties"]))),
+        types=tuple(map(quoted, names["types"])),
+    )
+
+
+def _may_be_set(item: JsonObject) -> bool:
+    return bool(item.get("editable", True))
+
+
+def _setting(item: JsonObject) -> str:
+    """Return the name of a property, without the prefix that SET does not need."""
+    return str(item["name"]).removeprefix("ksql.streams.")
+
+
+def _source(description: JsonObject) -> Source:
+    columns = [(quoted(f["name"]), type_text(f["schema"])) for f in description["fields"]]
+    return Source(quoted(description["name"]), description["type"], tuple(columns))
+
+
+def quoted(name: str) -> str:
+    """Return the name as it must be written in a statement."""
+    bare = _BARE.match(name) and name not in RESERVED
+    return name if bare else "`" + name.replace("`", "``") + "`"
+
+
 _TOKEN = re.compile(r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|[\w@]+|->|[^\s\w]")
 _NAME = re.compile(r"[\w@`\"]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Cursor:
     """The statement's tokens before the cursor, and all of them."""
 
     before: tuple[str, ...]
@@ -92,17 +165,17 @@ _IN_EXPRESSIONS = frozenset({"SELECT", "ON", "WHERE", "HAVING"})
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Suggestion:
     """One offer: the text, and a word about it for the list."""
 
     text: str
     about: str = ""
 
 
-Rule = Callable[[Place, Names], "Iterable[Candidate] | None"]
+Rule = Callable[[Cursor, Names], "Iterable[Suggestion] | None"]
 
 
-def candidates(cursor: Place, names: Names) -> list[Candidate]:
+def suggestions(cursor: Cursor, names: Names) -> list[Suggestion]:
     """Return all words that may be at a place, the likeliest first."""
     if cursor.before[:1] == ("EXPLAIN",) and len(cursor.before) > 1:
         cursor = replace(cursor, before=cursor.before[1:])
@@ -113,7 +186,7 @@ def candidates(cursor: Place, names: Names) -> list[Candidate]:
     return []
 
 
-def texts(cursor: Place, names: Names) -> list[str]:
+def texts(cursor: Cursor, names: Names) -> list[str]:
     """Return the words that fit in the quotes that begin at a place."""
     named = cursor.before[-2] if cursor.last == "=" and cursor.before[1:] else ""
     if cursor.last in ("SET", "UNSET", "SYSTEM"):
@@ -125,11 +198,11 @@ def texts(cursor: Place, names: Names) -> list[str]:
     return []
 
 
-def _start(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _start(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     return None if cursor.before else _words(FIRST)
 
 
-def _column_of(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _column_of(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return the columns of the source before a point; a path into a struct is not followed."""
     if cursor.last == "->":
         return ()
@@ -139,13 +212,13 @@ def _column_of(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     return _columns(source for source, alias in read if cursor.before[-2:-1] == (alias,))
 
 
-def _text(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _text(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     if cursor.last == "PRINT":
         topics = names.topics
-        return (Candidate(t if _may_be_bare(t) else f"'{t}'", "topic") for t in topics)
+        return (Suggestion(t if _may_be_bare(t) else f"'{t}'", "topic") for t in topics)
     choices = texts(cursor, names)
     if choices or cursor.last in ("SET", "UNSET", "SYSTEM"):
-        return (Candidate(f"'{text}'") for text in choices)
+        return (Suggestion(f"'{text}'") for text in choices)
     return None
 
 
@@ -153,7 +226,7 @@ def _may_be_bare(topic: str) -> bool:
     return bool(_BARE_TOPIC.match(topic)) and topic.upper() not in RESERVED
 
 
-def _upgraded(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _upgraded(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return the name of what an upgrade is of."""
     match cursor.before:
         case ("ABORT" | "ROLLBACK", "UPGRADE", "OF"):
@@ -168,7 +241,7 @@ def _upgraded(cursor: Place, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _thing(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _thing(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return the name of what a statement is about."""
     match tuple(token for token in cursor.before if token not in ("IF", "EXISTS")):
         case ("TERMINATE" | "PAUSE" | "RESUME",):
@@ -194,7 +267,7 @@ def _thing(cursor: Place, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _fixed(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _fixed(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     """Return the words that a table has for the last words; a verb counts at the start only."""
     for count in (3, 2, 1):
         before = cursor.before[-count:]
@@ -204,7 +277,7 @@ def _fixed(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
     return None
 
 
-def _rest(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _rest(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     """Return the words that continue a statement that is no query."""
     match cursor.before:
         case ("SHOW" | "LIST", "STREAMS" | "TABLES" | "QUERIES" | "TOPICS") | (
@@ -230,13 +303,13 @@ def _rest(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _property(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _property(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     if cursor.inside()[-1:] != ("WITH",):
         return None
     return _named(WITH_PROPERTIES if cursor.last in ("(", ",") else (), "property")
 
 
-def _type(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _type(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     types = (*_named(TYPES, "type"), *_named(names.types, "type"))
     before, inside = cursor.before, cursor.inside()
     if before[:2] == ("CREATE", "TYPE"):
@@ -257,17 +330,17 @@ def _type(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     return None
 
 
-def _in_angles(cursor: Place) -> bool:
+def _in_angles(cursor: Cursor) -> bool:
     return cursor.before.count("<") > cursor.before.count(">")
 
 
-def _after_a_field(cursor: Place) -> bool:
+def _after_a_field(cursor: Cursor) -> bool:
     """Return whether the last token is the name of a column or field, so that its type follows."""
     is_first = cursor.before[-2:-1] in (("(",), (",",)) or cursor.before[-3:-1] == ("STRUCT", "<")
     return is_first and cursor.after_a_name
 
 
-def _target_column(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _target_column(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return a column between the brackets of INSERT INTO s (..)."""
     match cursor.inside():
         case ("INSERT", "INTO", target):
@@ -276,7 +349,7 @@ def _target_column(cursor: Place, names: Names) -> Iterable[Candidate] | None:
             return None
 
 
-def _operand(cursor: Place, names: Names) -> Iterable[Candidate] | None:
+def _operand(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
     """Return the start of an expression.
 
     Columns of the sources that are read, functions, a few words.
@@ -291,7 +364,7 @@ def _operand(cursor: Place, names: Names) -> Iterable[Candidate] | None:
     return (*columns, *aliases, *_named(names.functions, "function"), *_words(OPERANDS))
 
 
-def _after_operand(cursor: Place, _names: Names) -> Iterable[Candidate] | None:
+def _after_operand(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
     """Return the clauses that may still come, then the words that continue an expression."""
     clauses = [word for word in cursor.before if word in CLAUSES or word == "SELECT"]
     if not clauses:
@@ -324,19 +397,19 @@ _RULES: tuple[Rule, ...] = (
 )
 
 
-def _words(words: Iterable[str]) -> tuple[Candidate, ...]:
-    return tuple(Candidate(word) for word in words)
+def _words(words: Iterable[str]) -> tuple[Suggestion, ...]:
+    return tuple(Suggestion(word) for word in words)
 
 
-def _named(names: Iterable[str], about: str) -> tuple[Candidate, ...]:
-    return tuple(Candidate(name, about) for name in names)
+def _named(names: Iterable[str], about: str) -> tuple[Suggestion, ...]:
+    return tuple(Suggestion(name, about) for name in names)
 
 
-def _sources(sources: Iterable[Source]) -> tuple[Candidate, ...]:
-    return tuple(Candidate(source.name, source.kind.lower()) for source in sources)
+def _sources(sources: Iterable[Source]) -> tuple[Suggestion, ...]:
+    return tuple(Suggestion(source.name, source.kind.lower()) for source in sources)
 
 
-def _columns(sources: Iterable[Source]) -> tuple[Candidate, ...]:
+def _columns(sources: Iterable[Source]) -> tuple[Suggestion, ...]:
     """Return the columns of sources; one that several have is offered once."""
     types = {name: type_ for source in sources for name, type_ in source.columns}
-    return tuple(Candidate(name, type_) for name, type_ in types.items())
+    return tuple(Suggestion(name, type_) for name, type_ in types.items())

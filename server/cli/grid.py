@@ -49,7 +49,7 @@ def wrapped(text: str, width: int) -> list[str]:
     return [*pieces, set_cell_size(piece, width)]
 
 
-def cut(text: str, width: int) -> str:
+def shortened(text: str, width: int) -> str:
     """Return the text in exactly ``width`` columns; what does not fit becomes three dots."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
@@ -99,10 +99,10 @@ class Grid:
         columns = zip(self._headers, *self._rows, strict=True)
         return sum(min(max(map(cell_len, column)), _READABLE) + 3 for column in columns)
 
-    def _table(self, cut: bool) -> Table:
+    def _table(self, shorten: bool) -> Table:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         for header in self._headers:
-            if cut:
+            if shorten:
                 table.add_column(header, no_wrap=True, overflow="ellipsis")
             else:
                 table.add_column(header, overflow="fold")

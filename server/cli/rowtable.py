@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rich.cells import cell_len, set_cell_size
 
-from server.cli.grid import cell_text, cut, wrapped
+from server.cli.grid import cell_text, shortened, wrapped
 
 _LEAST = 5  # no column is narrower, or nothing of a value can be seen
 _USUAL = {  # how wide values of a type tend to be: a table that grows later starts with that
@@ -141,7 +141,7 @@ class RowTable:
 
     def _lines(self, texts: Sequence[str]) -> list[str]:
         if not self._look.wrap:
-            return [_joined(map(cut, texts, self.widths))]
+            return [_joined(map(shortened, texts, self.widths))]
         cells = [wrapped(text, width) for text, width in zip(texts, self.widths, strict=True)]
         return [
             _joined(piece or " " * width for piece, width in zip(line, self.widths, strict=True))

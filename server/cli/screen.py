@@ -71,11 +71,13 @@ class Screen:
         """The console for what moves; None for a pipe."""
         return self._out if self._out.is_terminal else None
 
-    def show(self, shown: RenderableType, *, cut: bool = False) -> None:
-        """Draw something; ``cut`` truncates cells to one line."""
+    def show(self, shown: RenderableType, *, shorten: bool = False) -> None:
+        """Draw something; ``shorten`` truncates cells to one line."""
         for console in self._consoles(self._out):
             with console.capture() as drawn:
-                console.print(shown, no_wrap=cut or None, overflow="ellipsis" if cut else None)
+                console.print(
+                    shown, no_wrap=shorten or None, overflow="ellipsis" if shorten else None
+                )
             self._write(console, [line.rstrip(" ") for line in drawn.get().splitlines()])
 
     def page(self, lines: Sequence[str]) -> None:

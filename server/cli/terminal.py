@@ -96,10 +96,10 @@ class AlreadyReported(CommandFailed):
 class NeverClosed(CommandFailed):
     """A text that ends inside a quote or a comment."""
 
-    def __init__(self, cut: Split) -> None:
-        before = cut.rest.text[: cut.open_at]
+    def __init__(self, pieces: Split) -> None:
+        before = pieces.rest.text[: pieces.open_at]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        super().__init__(f"line {line}:{column}: {cut.open_quote} is never closed")
+        super().__init__(f"line {line}:{column}: {pieces.open_quote} is never closed")
 
 
 class _TimeIsUp(Exception):
@@ -139,8 +139,8 @@ class Terminal:
         """Return whether Enter runs the text rather than starting another line."""
         if not text.strip() or self.is_command(text):
             return True
-        cut = self._split(text)
-        return cut.is_complete or has_backslash(cut.rest.text)
+        pieces = self._split(text)
+        return pieces.is_complete or has_backslash(pieces.rest.text)
 
     def _split(self, text: str) -> Split:
         return split(text, lambda line: self._find(line) is not None)
@@ -171,9 +171,9 @@ class Terminal:
             self.run(text, line)
 
     def _run_all(self, text: str, line: int = 1, first: int = 1) -> bool:
-        cut = self._split(text)
-        statements = cut.statements if cut.open_quote else cut.closed()
-        total = len(statements) + bool(cut.open_quote)
+        pieces = self._split(text)
+        statements = pieces.statements if pieces.open_quote else pieces.closed()
+        total = len(statements) + bool(pieces.open_quote)
         if first > max(total, 1):
             raise CommandFailed(f"there is no statement {first} in it: it has {total}")
         for number, statement in enumerate(statements, 1):
@@ -183,8 +183,8 @@ class Terminal:
                 return self._stopped(
                     number, total, within=_SCRIPT.match(statement.text) is not None
                 )
-        if cut.open_quote:
-            self._tell(NeverClosed(cut), replace(cut.rest, line=cut.rest.line + line - 1))
+        if pieces.open_quote:
+            self._tell(NeverClosed(pieces), replace(pieces.rest, line=pieces.rest.line + line - 1))
             return self._stopped(total, total)
         return True
 
@@ -310,7 +310,7 @@ class Terminal:
     def _show_one(self, entity: JsonObject) -> None:
         grid = grid_of(entity) if self.session.output == "CSV" else None
         if grid is None:
-            self.screen.show(render(entity), cut=not self.session.wrap)
+            self.screen.show(render(entity), shorten=not self.session.wrap)
         else:
             self.screen.page(csv_text(grid.cells()).splitlines())
 

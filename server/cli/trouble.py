@@ -21,7 +21,7 @@ _MARGIN = "  "
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Position:
     """A line and a column, both from 1."""
 
     line: int
@@ -30,10 +30,10 @@ class _Place:
     def __str__(self) -> str:
         return f"line {self.line}:{self.column}"
 
-    def within(self, statement: Statement) -> _Place:
+    def within(self, statement: Statement) -> _Position:
         """Return the same place, counted from the start of the text around the statement."""
         shift = statement.column - 1 if self.line == 1 else 0
-        return _Place(self.line + statement.line - 1, self.column + shift)
+        return _Position(self.line + statement.line - 1, self.column + shift)
 
 
 def render_trouble(
@@ -58,7 +58,7 @@ def render_trouble(
     return Group(*parts)
 
 
-def _place_in(message: str, text: str) -> _Place | None:
+def _place_in(message: str, text: str) -> _Position | None:
     """Return the first place that the message names, if the text has it."""
     match = _PLACE.search(message)
     if match is None:
@@ -67,10 +67,10 @@ def _place_in(message: str, text: str) -> _Place | None:
     lines = text.split("\n")
     if not 1 <= line <= len(lines) or not 1 <= column <= len(lines[line - 1]) + 1:
         return None
-    return _Place(line, column)
+    return _Position(line, column)
 
 
-def _located(message: str, position: _Place | None, statement: Statement, script: str) -> str:
+def _located(message: str, position: _Position | None, statement: Statement, script: str) -> str:
     """Return the message with one place in it: the user's own."""
     if position is None:
         return f"{script}, line {statement.line}: {message}" if script else message
@@ -85,7 +85,7 @@ def _located(message: str, position: _Place | None, statement: Statement, script
     return f"{before}{own}{match[3] or ''}{after}"
 
 
-def _caret(text: str, position: _Place, width: int | None) -> list[RenderableType]:
+def _caret(text: str, position: _Position, width: int | None) -> list[RenderableType]:
     """Return the line in question and a caret under the column; a long line is shown around it."""
     shown, at = text.split("\n")[position.line - 1].replace("\t", " "), position.column - 1
     room = (width or 10_000) - len(_MARGIN) - 1

@@ -1,6 +1,6 @@
-"""Cluster routes: /clusterStatus for clients; /heartbeat and /lag between servers.
+"""Cluster routes: /clusterStatus for clients; heartbeats, lags and reports between servers.
 
-Source: ksqlDB developer guide, REST API, endpoint /clusterStatus.
+Source: ksqlDB developer guide, REST API, endpoint /clusterStatus; docs/operations.md.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pydantic import Field
 
 from ksql.cluster import Server
 from ksql.cluster import members as c
+from ksql.control.statements import PATH, QUERY
 from server.answers.row_encoders import dumps
 from server.api import answers, takes
 from server.dependencies import Context, JsonKind, accepted_body, context_of
@@ -108,3 +109,10 @@ def _lags(lags: HostLags) -> c.HostStoreLags:
 
 OFTEN: Final = {"/heartbeat": heartbeat, "/lag": lag}
 """The paths that are asked most, and what answers them."""
+
+
+@router.get(PATH, include_in_schema=False)
+async def reports(request: Request, context: Context) -> Response:
+    """Report the queries that run here; servers ask this of one another."""
+    service, queries = context.service, request.query_params.getlist(QUERY)
+    return Response(await context.peer(lambda: service.report(queries)), media_type=JSON)

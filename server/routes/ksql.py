@@ -1,18 +1,22 @@
-"""Statements: POST /ksql, and the end of a cluster: POST /ksql/terminate.
+"""Statements: POST /ksql, their progress at /status, and the end of a cluster: /ksql/terminate.
 
-Source: ksqlDB developer guide, REST API, endpoint /ksql.
+Source: ksqlDB developer guide, REST API, endpoints /ksql and /status.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
+from starlette.exceptions import HTTPException
 
+from ksql.control.engine import CommandStatus, StatusName
 from ksql.control.statements import DryRun, Entity
-from ksql.core import KsqlError, requested_token
+from ksql.core import KsqlError, NotFound, requested_token
 from server.answers.row_encoders import dumps
 from server.api import answers, one_of, schema_of, takes
 from server.dependencies import Context, JsonKind, body_of
@@ -24,7 +28,10 @@ if TYPE_CHECKING:
     from ksql.cluster import Server
     from server.context import AppContext
 
+
 router = APIRouter(tags=["statements"])
+status_router = APIRouter(tags=["statements"])
+"""Of progress: a server that takes no statements has it, too."""
 _EXECUTED = [kind for kind in Entity.__subclasses__() if kind is not DryRun]
 _ENTITIES = answers({"type": "array", "items": one_of("Entity", _EXECUTED)})
 _DRY_RUNS = answers({"type": "array", "items": schema_of(DryRun)})
@@ -96,3 +103,39 @@ async def _passed_on(server: Server, path: str, context: AppContext, request: Re
     with contextlib.suppress(KsqlError):  # it was carried out, whenever this server sees it
         await context.caught_up(answer.last_command(), request.is_disconnected)
     return Response(answer.body, answer.status, media_type=answer.kind)
+
+
+_TYPES = frozenset(
+    (
+        *("stream", "table", "type", "terminate", "pause", "resume", "upgrade"),
+        *("cluster", "topic", "alter_system"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statuses:
+    """The last state of each statement, by command id."""
+
+    command_statuses: Mapping[str, StatusName]
+
+
+@status_router.get("/status", responses=answers(Statuses))
+async def statuses(kind: JsonKind, context: Context) -> Response:
+    """Return the last state of every statement this server knows."""
+    by_command = await context.call(context.service.statuses)
+    states = Statuses({command_id: status.status for command_id, status in by_command.items()})
+    return Response(dumps(to_wire(states)), media_type=kind)
+
+
+@status_router.get("/status/{command_id:path}", responses=answers(CommandStatus))
+async def status(kind: JsonKind, command_id: str, context: Context) -> Response:
+    """Return the state of one statement; an entity's name may itself contain slashes."""
+    if command_id.count("/") < 2:
+        raise HTTPException(404)
+    if command_id.partition("/")[0] not in _TYPES:
+        raise NotFound(f"Unknown type of command: {command_id.partition('/')[0]}")
+    command_status = await context.call(context.service.status, command_id)
+    if command_status is None:
+        raise NotFound(f"Command not found: {command_id}")
+    return Response(dumps(to_wire(command_status)), media_type=kind)

@@ -63,14 +63,14 @@ class ReplicaAnswer:
 
 def _pieces(service: Service, ask: ReadRequest) -> Generator[bytes]:
     try:
-        reading = service.read_copy(ask)
+        reading = service.read_replica(ask)
     except ReadRejected as turned:
-        yield _head(turned.standing, accepted=False) + frames.frame(frames.END)
+        yield _head(turned.status, accepted=False) + frames.frame(frames.END)
         return
     except Unreachable as problem:
         yield frames.failed(str(problem))
         return
-    yield _head(reading.standing, accepted=True)
+    yield _head(reading.status, accepted=True)
     try:
         for some in reading.answers or ():
             yield from frames.answers(some)
@@ -82,8 +82,8 @@ def _pieces(service: Service, ask: ReadRequest) -> Generator[bytes]:
         yield frames.end(reading.seen(), reading.hidden())
 
 
-def _head(standing: ReplicaStatus, *, accepted: bool) -> bytes:
-    return frames.head({"accepted": accepted, "standing": read_request.standing_form(standing)})
+def _head(status: ReplicaStatus, *, accepted: bool) -> bytes:
+    return frames.head({"accepted": accepted, "standing": read_request.status_form(status)})
 
 
 def collected(answer: ReplicaAnswer) -> tuple[bytes, bool]:
@@ -169,8 +169,10 @@ async def read(request: Request) -> Response:
 async def standings(kind: JsonKind, context: Context) -> Response:
     """Return how far every copy of this server is, by query and partition."""
     by_query: dict[str, dict[str, Any]] = {}
-    for (query, partition), standing in (await context.call(context.service.standings)).items():
-        by_query.setdefault(query, {})[str(partition)] = read_request.standing_form(standing)
+    for (query, partition), status in (
+        await context.call(context.service.replica_statuses)
+    ).items():
+        by_query.setdefault(query, {})[str(partition)] = read_request.status_form(status)
     return Response(dumps({"host": context.service.host, "standings": by_query}), media_type=kind)
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ksql.app.backup import Restore, Wish
+from ksql.app.backup import Restore, RestoreOptions
 from ksql.core import KsqlError, Settings
 from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, read_configuration
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 settings,
                 arguments.directory.absolute(),
                 int(time.time() * 1000),
-                Wish(overwrite=arguments.overwrite, keep_state=arguments.keep_state),
+                RestoreOptions(overwrite=arguments.overwrite, keep_state=arguments.keep_state),
                 lambda line: sys.stdout.write(f"{line}\n"),
             ).run()
     except KsqlError as error:

@@ -16,7 +16,9 @@ R = TypeVar("R")
 def alone(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a function in a process of its own, which looks for garbage as a server does."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=process_tuning.spare) as pool:
+    with ProcessPoolExecutor(
+        1, mp_context=context, initializer=process_tuning.search_rarely
+    ) as pool:
         return pool.submit(work, *args, **kwargs).result()
 
 

@@ -115,7 +115,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seconds", type=float, default=30, help="with the load alone")
     parameters = Parameters(**vars(parser.parse_args(argv)))
     say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {parameters}")
-    process_tuning.spare()
+    process_tuning.search_rarely()
     with site() as running, listen("127.0.0.1", 0) as sock, behind_http(running.service, [sock]):
         bench = Bench(running, sock.getsockname()[1], parameters)
         observed = bench.run()

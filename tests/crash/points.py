@@ -260,14 +260,14 @@ def _watch_supervisor(module: ModuleType) -> None:
     module.RebuildSupervisor._cut_over = _cut_over
 
 
-def _watch_meeting(module: ModuleType) -> None:
-    usual = module.Meeting._enter
+def _watch_offset_sync(module: ModuleType) -> None:
+    usual = module.OffsetSync._enter
 
     def _enter(self: Any, state: Any) -> None:
         usual(self, state)
-        reach(f"meeting {state.name}")
+        reach(f"offset sync {state.name}")
 
-    module.Meeting._enter = _enter
+    module.OffsetSync._enter = _enter
 
 
 def _watch_completion(module: ModuleType) -> None:
@@ -368,8 +368,8 @@ _PATCHES: dict[str, Callable[[ModuleType], None]] = {
     "ksql.app.service": _watch_service,
     "ksql.control.engine.engine": _watch_engine,
     "ksql.control.rebuild_supervisor": _watch_supervisor,
-    "ksql.core.process.background": _watch_calls,
-    "ksql.spark.query.meeting": _watch_meeting,
+    "ksql.core.process.periodic": _watch_calls,
+    "ksql.spark.query.offset_sync": _watch_offset_sync,
     "ksql.spark.query.cut_over": _watch_completion,
     "confluent_kafka": _watch_kafka,
     "confluent_kafka.admin": _watch_admin,

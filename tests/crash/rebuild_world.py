@@ -62,7 +62,7 @@ class Point:
     @property
     def locks(self) -> bool:
         """Whether nothing else can begin or be cut over while it lasts."""
-        free = self.effect in _UNLOCKED or self.effect.startswith("meeting")
+        free = self.effect in _UNLOCKED or self.effect.startswith("offset sync")
         return self.part in (STATEMENT, CUT_OVER) and not free
 
 

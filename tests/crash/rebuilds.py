@@ -1,8 +1,8 @@
 """``python -m tests.crash.rebuilds``: faults at every write of a rebuild, judged by rows.
 
 A query is rebuilt, rolled back, or its rebuild is aborted. It is stopped before each effect of the
-statement (files, Kafka, database, Spark), of the meeting of both versions, and of the command. It
-is stopped in the difference (each partition), at its mark and in the clean-up. It is stopped at
+statement (files, Kafka, database, Spark), of the offset sync, and of the command. It is
+stopped in the difference (each partition), at its mark and in the clean-up. It is stopped at
 each step of the candidate's batches, and of the new plan's first batch. There the server is killed,
 or Spark's JVM, or the broker. Then everything continues, and the rows of the result are compared
 with a model (``rebuild_model``).

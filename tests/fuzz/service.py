@@ -57,9 +57,9 @@ class FuzzedService(MemoryService):
         beating = Settings({ENABLED: "true"})
         admin = MemoryExtents(world.topics)
         assignment = PartitionAssignment(Alone(own_server(beating)), 0)
-        self.copies = ReplicaService(beating, assignment, NoTables(), admin, lambda: 1000)
-        self.cluster = self.copies.cluster
-        self.host = self.copies.host
+        self.replicas = ReplicaService(beating, assignment, NoTables(), admin, lambda: 1000)
+        self.cluster = self.replicas.cluster
+        self.host = self.replicas.host
 
     def begin(self, text, properties, variables, credentials="", token=None, user=""):
         return Draining(
@@ -75,14 +75,14 @@ class FuzzedService(MemoryService):
     def reported(self, host, lags):
         self.cluster.reported(host, lags)
 
-    def read_copy(self, ask):
-        return self.copies.read(ask)
+    def read_replica(self, ask):
+        return self.replicas.read(ask)
 
-    def standings(self):
-        return self.copies.standings()
+    def replica_statuses(self):
+        return self.replicas.replica_statuses()
 
     def holders(self, table, key):
-        return self.copies.hosts(self.world.catalog, table, key, None)
+        return self.replicas.hosts(self.world.catalog, table, key, None)
 
 
 class _Failures(logging.Handler):

@@ -27,7 +27,7 @@ _UNREAD = {"HEAD", "OPTIONS"}
 class Member(FakeService):
     """A server of several: it holds a copy, and reports on its queries."""
 
-    def read_copy(self, ask: ReadRequest) -> ReadResult:
+    def read_replica(self, ask: ReadRequest) -> ReadResult:
         if ask.query_id != "CTAS_T_1":
             raise ReadRejected(ReplicaStatus(state="RESTORING", role="NONE", position=0))
         stored = [None if key == b"x" else Stored(b"{}", 7) for key in ask.keys or ()]

@@ -20,7 +20,7 @@ LONGEST: Final = (
     "lives",
     "stops",
     "bad_input",
-    "copies",
+    "replicas",
     "rest",
     "roll_over",
     "identity",

@@ -16,18 +16,18 @@ from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.topic_difference import TopicDifference
 from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.query.cut_over import CutOverCompletion
-from ksql.spark.query.meeting import Meeting, MeetingState
+from ksql.spark.query.offset_sync import OffsetSync, OffsetSyncState
 from ksql.spark.query.runner import SparkRunner
 from server.main import main
 from tests.kafka.crashing_server import die_in
 
 BEGIN: Final = ("topic made", "candidate started", "begin written", "begin committed")
-MEETING: Final = (
+SYNC: Final = (
     "candidate ends",
     "running version catches up",
     "running version ends",
     "candidate catches up",
-    "met",
+    "synced",
 )
 AFTER: Final = (
     "cut-over written",
@@ -40,13 +40,13 @@ AFTER: Final = (
     "hidden topic deleted",
 )
 BACKFILL: Final = ("state copied", "rows copied", "state taken over")
-"""The steps of a backfill between the meeting and the cut-over."""
+"""The steps of a backfill between the offset sync and the cut-over."""
 _STATES: Final = {
     "candidate ends": "CANDIDATE_ENDS",
     "running version catches up": "OLD_CATCHES_UP",
     "running version ends": "OLD_ENDS",
     "candidate catches up": "CANDIDATE_CATCHES_UP",
-    "met": "MET",
+    "synced": "SYNCED",
 }
 
 
@@ -67,7 +67,7 @@ def _is_undone(*args: Any) -> bool:
 
 
 def _is_taken_over(*args: Any) -> bool:
-    return (args[0].state, args[1]) == (MeetingState.BACKFILLS, MeetingState.MET)
+    return (args[0].state, args[1]) == (OffsetSyncState.BACKFILLS, OffsetSyncState.SYNCED)
 
 
 def _is_snapshot(*args: Any) -> bool:
@@ -79,7 +79,7 @@ _CALLS: Final[dict[str, tuple[Any, str, Callable[..., bool], bool]]] = {
     "candidate started": (SparkRunner, "start", _is_candidate, True),
     "state copied": (CutOverCompletion, "seed", _always, False),
     "rows copied": (CutOverCompletion, "seed", _always, True),
-    "state taken over": (Meeting, "_enter", _is_taken_over, False),
+    "state taken over": (OffsetSync, "_enter", _is_taken_over, False),
     "new version started": (SparkRunner, "cut_over", _always, True),
     "snapshot written": (TopicDifference, "equalize", _is_snapshot, True),
     "snapshot marked": (cut_over_mark, "write", _is_undone, True),
@@ -93,7 +93,7 @@ _CALLS: Final[dict[str, tuple[Any, str, Callable[..., bool], bool]]] = {
 def arm(point: str) -> None:
     """Put the crash where the point says."""
     if point in _STATES:
-        die_in(Meeting, "_enter", lambda _self, state: state.name == _STATES[point])
+        die_in(OffsetSync, "_enter", lambda _self, state: state.name == _STATES[point])
     elif point in _CALLS:
         owner, name, is_time, after = _CALLS[point]
         die_in(owner, name, is_time, after=after)

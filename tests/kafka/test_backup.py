@@ -11,11 +11,11 @@ import time
 
 import pytest
 
-from ksql.app.backup.errors import (
+from ksql.app.backup.form import (
     NoBackup,
     NothingToSave,
 )
-from ksql.app.backup.restore import Restore, Wish
+from ksql.app.backup.restore import Restore, RestoreOptions
 from ksql.app.backup.save import save
 from ksql.app.backup.topics import read
 from ksql.app.startup_checks import StateInDanger
@@ -69,8 +69,8 @@ class Disaster:
 
     def restore(self, *, overwrite=False, keep_state=False, folder=None):
         lines: list[str] = []
-        wish = Wish(overwrite=overwrite, keep_state=keep_state)
-        Restore(self.settings(), folder or self.folder, now_ms(), wish, lines.append).run()
+        options = RestoreOptions(overwrite=overwrite, keep_state=keep_state)
+        Restore(self.settings(), folder or self.folder, now_ms(), options, lines.append).run()
         return lines
 
     def run_killed(self, where, *arguments):

@@ -23,8 +23,7 @@ from ksql.kafka.producers.record_writer import CommitInDoubt
 from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.kafka.reader import END, Reader
 from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.topic_records import TopicRecords
-from ksql.kafka.topics import record_sizes
+from ksql.kafka.topics import TopicRecords, record_sizes
 from ksql.sql.catalog.model import Topic
 from tests.waits import PATIENCE_S, await_true
 

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from ksql.control.engine.changes import PutType
 from ksql.control.engine.ports import Command
-from ksql.control.log.log import CommandTopicAnew, KafkaCommandLog, topic_name
+from ksql.control.log.log import CommandTopicRecreated, KafkaCommandLog, topic_name
 from ksql.control.log.quarantine import CommandNotApplied, UnreadableCommand
 from ksql.control.log.record import encode
 from ksql.core.types.model import STRING
@@ -67,10 +67,10 @@ def test_a_follower_takes_nothing_of_a_topic_that_was_recreated(opened, broker):
     for number in range(5, 9):  # longer than the former one was
         with second.begin() as pen:
             pen.append(command(number))
-    with pytest.raises(CommandTopicAnew):
+    with pytest.raises(CommandTopicRecreated):
         follower.catch_up()
-    with pytest.raises(CommandTopicAnew):
-        follower.take()
+    with pytest.raises(CommandTopicRecreated):
+        follower.acquire()
     assert len(commands) == 2
 
 
@@ -112,7 +112,7 @@ def test_follower_reads_new_commands_and_fences_nobody_before_it_takes_over(open
         assert follower.catch_up() > promised[-1][0]
     with writer.begin() as pen:
         pen.append(command(3))
-    follower.take()
+    follower.acquire()
     assert [each for _, each in commands] == [command(1), command(2), command(3)]
     with writer.begin() as pen, pytest.raises(ProducerFenced):
         pen.append(command(4))

@@ -173,15 +173,15 @@ def test_an_alter_between_the_plans_leaves_the_table_whole(server, http, monkeyp
 
     rows(0)
     query.await_values(60)
-    runner, usual = server.service.node.runner, server.service.node.runner.make_way
+    runner, usual = server.service.node.runner, server.service.node.runner.prepare_switch
 
-    def make_way(old, new, **more):
+    def prepare_switch(old, new, **more):
         switch = usual(old, new, **more)
         rows(1)
         http.ksql(f"ALTER TABLE {name} ADD COLUMN B BIGINT;")
         return switch
 
-    monkeypatch.setattr(runner, "make_way", make_way)
+    monkeypatch.setattr(runner, "prepare_switch", prepare_switch)
     assert "has changed while" in query.refused(f"SELECT K, A FROM {name} WHERE A > 5000")
     query.await_values(120)
     assert dict(query.values()) == {f"k{n}": {"A": n + 1} for n in range(60)}

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.kafka.fleet import EXACTLY, fleet
-from tests.kafka.rebuild_crashes import AFTER, BEGIN, MEETING
+from tests.kafka.rebuild_crashes import AFTER, BEGIN, SYNC
 from tests.kafka.records import create_topic, produce, read_all, topics, unique
 from tests.kafka.servers import EARLIEST, Refused, ServerProcess, hosted
 from tests.waits import await_true
@@ -78,7 +78,7 @@ class Counted:
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-@pytest.mark.parametrize("point", [*BEGIN, *MEETING, *AFTER])
+@pytest.mark.parametrize("point", [*BEGIN, *SYNC, *AFTER])
 def test_killed_in_a_rebuild(broker, runtime, tmp_path, point, guarantee):
     bootstrap, service_id = broker.bootstrap, unique("crash") + "_"
     counted = Counted(bootstrap, EARLIEST | {"processing.guarantee": guarantee})
@@ -100,7 +100,7 @@ def test_killed_in_a_rebuild(broker, runtime, tmp_path, point, guarantee):
         counted.check_survivor(http, point)
 
 
-@pytest.mark.parametrize("point", [*BEGIN, *MEETING, *AFTER])
+@pytest.mark.parametrize("point", [*BEGIN, *SYNC, *AFTER])
 def test_another_server_ends_the_rebuild_of_one_that_died(broker, tmp_path, point):
     counted = Counted(broker.bootstrap, EXACTLY)
     script = [sys.executable, "-m", "tests.kafka.rebuild_crashes", point]

@@ -152,11 +152,11 @@ class Site:
         scheduler = self.runtime.session.sparkContext._jsc.sc().taskScheduler()
         return scheduler.rootPool().getSchedulableByName(name).weight()
 
-    def meet(self, old, candidate):
+    def stop_both(self, old, candidate):
         """Bring both together while records arrive."""
         self.send_on()
         try:
-            switch = self.runner.meet(old, candidate)
+            switch = self.runner.stop_at_same_offsets(old, candidate)
         finally:
             self.send_no_more()
         assert self.position(old) == self.position(candidate) == switch.offsets
@@ -229,7 +229,7 @@ def test_an_aggregate_is_rebuilt_with_other_groups_and_rolled_back(site, guarant
 
     assert (site.weight(old), site.weight(candidate)) == (4, 1)
 
-    site.meet(old, candidate)
+    site.stop_both(old, candidate)
     site.cut_over(old, candidate, new)
     assert site.weight(new) == 4
     site.send()
@@ -240,7 +240,7 @@ def test_an_aggregate_is_rebuilt_with_other_groups_and_rolled_back(site, guarant
     restored = site.candidate(old)
     site.runner.resume([restored])
     site.settle(restored)
-    site.meet(new, restored)
+    site.stop_both(new, restored)
     site.cut_over(new, restored, replace(old, cut_over=CutOver(33, 17)))
     site.send()
     site.settle(old)
@@ -257,7 +257,7 @@ def test_a_stream_continues_in_its_new_form_without_a_gap(site, guarantee):
     for query in (old, candidate):
         site.runner.start(query)
         site.settle(query)
-    switch = site.meet(old, candidate)
+    switch = site.stop_both(old, candidate)
     first = site.runner.cut_over(old, new)
     site.send()
     assert first(PATIENCE_S).trouble == ""
@@ -286,7 +286,7 @@ def test_table_whose_query_fails_is_cut_over_without_it(site, guarantee):
     site.send()
     site.runner.start(candidate)
     site.settle(candidate)
-    switch = site.runner.meet(old, candidate)
+    switch = site.runner.stop_at_same_offsets(old, candidate)
     assert "it did not come to the position of the new one" in switch.left
     assert switch.offsets == site.position(candidate) == site.desk.ends(site.source)
     site.cut_over(old, candidate, new)
@@ -331,7 +331,7 @@ def test_a_cut_over_that_is_interrupted_is_completed_by_the_next_launch(site, st
     for query in (old, candidate):
         site.runner.start(query)
         site.settle(query)
-    site.meet(old, candidate)
+    site.stop_both(old, candidate)
     rows = site.last(site.sink)
     topics = Failing(site.difference, step)
     if step == "mark":  # between mark and launch
@@ -354,21 +354,21 @@ def test_a_cut_over_that_is_interrupted_is_completed_by_the_next_launch(site, st
     another.stop_soon([new.version])
 
 
-def test_versions_that_have_met_may_part(site):
+def test_versions_that_have_ended_at_the_same_offsets_may_continue(site):
     old = site.query(COUNTED, "at_least_once")
     candidate = site.candidate(site.query(REGROUPED, "at_least_once", 17))
     site.send()
     for query in (old, candidate):
         site.runner.start(query)
         site.settle(query)
-    site.meet(old, candidate)
-    site.runner.part(old, candidate)
+    site.stop_both(old, candidate)
+    site.runner.resume_both(old, candidate)
     site.send()
     for query in (old, candidate):
         site.settle(query)
     assert site.counts(site.sink) == counted(site.sent)
     assert site.counts(candidate.version.results_topic(SERVICE)) == regrouped(site.sent)
-    site.meet(old, candidate)
+    site.stop_both(old, candidate)
     site.runner.stop_soon([candidate.version])
     site.runner.forget(candidate.version)
     site.send()

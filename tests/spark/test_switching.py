@@ -26,8 +26,8 @@ def switch(runtime):
         came.append(coming.query)
         leave = (lambda _trouble: "left") if allow else None
         switching = Switching(old, coming, limit_s, time.monotonic, leave)
-        switching.make_way(str)
-        switching.take_over()
+        switching.prepare(str)
+        switching.commit()
         assert switching.first_batch(PATIENCE_S).trouble == ""
         return coming.query
 
@@ -120,7 +120,7 @@ def test_a_new_plan_that_does_not_start_gives_way(desk, start, runtime, problem)
 
     coming = NewPlanHandle(runtime.host(query.place, prepare), runtime.watch)
     with pytest.raises(SwitchRefused):
-        Switching(query, coming, 60.0, time.monotonic).make_way(str)
+        Switching(query, coming, 60.0, time.monotonic).prepare(str)
     await_state(query, State.RUNNING)
     desk.send(source, ("a", "1"))
     assert query.await_idle(desk.ends(source))
@@ -180,7 +180,7 @@ def test_a_plan_that_is_started_ahead_touches_nothing_before_its_command(
     spec = desk.spec(kind, source, sink, tag="new")
     coming = NewPlanHandle(runtime.host(spec.place, lambda: spec), runtime.watch)
     switching = Switching(old, coming, 60.0, time.monotonic)
-    switching.make_way(str)
+    switching.prepare(str)
     coming.query.await_first_attempt(PATIENCE_S)
     before = files(old)
     desk.send(source, ("a", "2"))
@@ -188,11 +188,11 @@ def test_a_plan_that_is_started_ahead_touches_nothing_before_its_command(
     assert not coming.query.has_started()
     assert files(old) == before
     if taken:
-        switching.take_over()
+        switching.commit()
         assert switching.first_batch(PATIENCE_S).trouble == ""
         continued = coming.query
     else:
-        switching.give_back()
+        switching.rollback()
         continued = old
     try:
         assert continued.await_idle(desk.ends(source))

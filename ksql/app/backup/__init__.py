@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ksql.app.backup.restore import Restore, Wish
+from ksql.app.backup.restore import Restore, RestoreOptions
 
 __all__ = [
     "Restore",
-    "Wish",
+    "RestoreOptions",
 ]

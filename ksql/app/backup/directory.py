@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.backup import form
-from ksql.app.backup.errors import NoBackup
-from ksql.app.backup.form import digest
+from ksql.app.backup.form import NoBackup, digest
 from ksql.app.state import RESTORING
 from ksql.core import TARGET_THERE, sync_folder, write_atomically
 from ksql.core.process import FileLock
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 IN_WORK: Final = ".restoring"
 REPLACED: Final = "replaced-"
-_ANEW: Final = frozenset({"lease.json", RESTORING, IN_WORK})
+_WRITTEN_AGAIN: Final = frozenset({"lease.json", RESTORING, IN_WORK})
 """What a start makes again, or a restore."""
 _SCRATCH: Final = frozenset({"spark", "logs"})
 """Of each server, next to its state."""
@@ -36,7 +35,7 @@ def is_left(relative: Path) -> bool:
     """Return whether a part of the state directory is not saved: nothing is lost without it."""
     name, parents = relative.name, relative.parts[:-1]
     own = not parents or (parents[0] == _PLACES and len(parents) == 2)  # the directory of a server
-    if name in _ANEW or (name.endswith(".lock") and relative.parts[0] != "broker"):
+    if name in _WRITTEN_AGAIN or (name.endswith(".lock") and relative.parts[0] != "broker"):
         return True
     return own and (name in _SCRATCH or name.startswith(REPLACED))
 

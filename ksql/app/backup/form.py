@@ -1,7 +1,8 @@
 """A backup as it is stored: a folder with a manifest, records as lines of JSON, and digests.
 
 The manifest is written last, and names the digest of every other file: what has no manifest, or
-other digests, is no backup. A form that was released is never edited: see tests/stored.
+other digests, is no backup. The errors of backups are here, too. A form that was released is never
+edited: see tests/stored.
 """
 
 from __future__ import annotations
@@ -13,11 +14,43 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.app.backup.errors import NoBackup
-from ksql.core import NEWER_BACKUP, RawRecord, versioned_json
+from ksql.core import NEWER_BACKUP, RawRecord, StartError, versioned_json
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+class NoBackup(StartError):
+    """A directory that holds no whole backup."""
+
+    def __init__(self, folder: Path, what: str) -> None:
+        super().__init__(
+            f"{folder} is no whole backup: {what}",
+            hint="Nothing was changed. A backup that was cut off has no backup.json: take another "
+            "one.",
+        )
+
+
+class NothingToSave(StartError):
+    """There is no command topic, or only a part of one."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"there is nothing whole to save: {what}",
+            hint="Check bootstrap.servers and ksql.service.id. If the topic is lost, bring an "
+            "earlier backup back.",
+        )
+
+
+class NotBroughtBack(StartError):
+    """A topic that was written is not what was saved."""
+
+    def __init__(self, topic: str, what: str) -> None:
+        super().__init__(
+            f"the topic {topic} was written, and is not what was saved: {what}",
+            hint="Repeat the command; nobody else may write to the topic meanwhile.",
+        )
+
 
 TAG: Final = "ksql-backup"
 VERSION: Final = 1
@@ -94,7 +127,7 @@ def read_manifest(folder: Path) -> Manifest:
         _, body = versioned_json.read(text, _VERSIONS)
         return _manifest(body)
     except versioned_json.NewerVersion as newer:
-        raise NEWER_BACKUP(folder=folder, version=newer.found, known=newer.known) from newer
+        raise NEWER_BACKUP(folder=folder, version=newer.version, known=newer.known) from newer
     except (KeyError, TypeError, ValueError) as error:
         raise NoBackup(folder, f"{MANIFEST} is damaged: {error}") from error
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.app.backup import directory, form, topics
 from ksql.app.backup.directory import checked
-from ksql.app.backup.errors import NoBackup
+from ksql.app.backup.form import NoBackup
 from ksql.app.backup.save import COMMANDS, LOCK, SCHEMAS
 from ksql.app.state import RESTORING, identity_of, write_identity
 from ksql.cluster.leadership import SILENCE_S
@@ -57,7 +57,7 @@ _POLL_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class RestoreOptions:
     """The word of an operator on what is there already."""
 
     overwrite: bool = False
@@ -81,7 +81,7 @@ class Restore:
     settings: Settings
     source: Path
     now_ms: int
-    wish: Wish = field(default_factory=Wish)
+    options: RestoreOptions = field(default_factory=RestoreOptions)
     tell: Callable[[str], object] = lambda _line: None
     sleep: Callable[[float], object] = time.sleep
 
@@ -102,8 +102,8 @@ class Restore:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / LOCK):
             again = self._is_half_done(root, manifest)
-            with_state = manifest.state is not None and not self.wish.keep_state
-            if with_state and directory.held(root) and not (self.wish.overwrite or again):
+            with_state = manifest.state is not None and not self.options.keep_state
+            if with_state and directory.held(root) and not (self.options.overwrite or again):
                 raise STATE_THERE(root=root)
             kafka = KafkaSettings.from_properties(self.settings.server) if manifest.topics else None
             self._bring_back(root, manifest, kafka, with_state=with_state, again=again)
@@ -180,9 +180,9 @@ class Restore:
         for saved in manifest.topics:
             work = self._work(manifest, saved)
             records = work.records[:-1] if work.exact else work.records
-            how, words = topics.standing(kafka, admin, saved, records)
+            how, words = topics.compared(kafka, admin, saved, records)
             self.tell(f"the topic {saved.name}: {words}")
-            if how == "other" and not (self.wish.overwrite or again):
+            if how == "other" and not (self.options.overwrite or again):
                 raise TOPIC_THERE(topic=saved.name, what=words)
             if how != "whole":
                 works.append(work)

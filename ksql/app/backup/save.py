@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.app.backup import directory, form, topics
 from ksql.app.backup.directory import finish, new_folder
-from ksql.app.backup.errors import NothingToSave
+from ksql.app.backup.form import NothingToSave
 from ksql.control.log import topic_name
 from ksql.core import BROKER_INSIDE
 from ksql.core import directory as state_directory

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.app.backup.errors import NotBroughtBack, NothingToSave
-from ksql.app.backup.form import SavedTopic, digest, write_records
+from ksql.app.backup.form import NotBroughtBack, NothingToSave, SavedTopic, digest, write_records
 from ksql.kafka import Reader, span_of
 from ksql.kafka.producers import TransactionalSender
 from ksql.sql.catalog import Topic
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ksql.core import RawRecord
     from ksql.kafka import Admin, KafkaSettings
 
-Standing = Literal["missing", "empty", "whole", "other"]
+TopicState = Literal["missing", "empty", "whole", "other"]
 """A topic as it is now: nothing to lose, or all that was saved and maybe more, or else."""
 _TRANSACTION_MS: Final = 300_000  # brokers take 15 minutes at most
 
@@ -49,10 +48,10 @@ def save(kafka: KafkaSettings, admin: Admin, topic: str, file: Path) -> SavedTop
     )
 
 
-def standing(
+def compared(
     kafka: KafkaSettings, admin: Admin, saved: SavedTopic, expected: Iterable[RawRecord]
-) -> tuple[Standing, str]:
-    """Compare a topic with what was saved of it; return its ``Standing``, and that in words.
+) -> tuple[TopicState, str]:
+    """Compare a topic with what was saved of it; return its ``TopicState``, and that in words.
 
     Raises: KafkaUnreachable, KafkaDenied.
     """

@@ -9,7 +9,7 @@ import logging
 from threading import Event
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.log import CommandTopicAnew, CommandTrouble
+from ksql.control.log import CommandTopicRecreated, CommandTrouble
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background
 
@@ -86,7 +86,7 @@ class Follower:
         except ServiceEnded:
             self._waiting.set()
             self._follower.end()
-        except CommandTopicAnew as problem:  # what this server knows is of no use any more
+        except CommandTopicRecreated as problem:  # what this server knows is of no use any more
             self._follower.end()
             self._on_lost(problem.text())
 

@@ -49,7 +49,7 @@ class LeadershipLog(Protocol):
     def last(self) -> LeadershipRecord | None:
         """Return the last claim."""
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Shut out every other writer of claims."""
 
     def append(self, claim: LeadershipRecord) -> None:
@@ -305,7 +305,7 @@ class Leadership:
         return replace(self._me, troubled=tuple(sorted(self.troubled().items())))
 
     def _take(self) -> None:
-        self._claims.take()
+        self._claims.acquire()
         self._began = 0.0
 
     def _prove_writable(self) -> None:

@@ -1,4 +1,4 @@
-"""The copies of a table's rows: which servers hold them, how far each is, how one is read."""
+"""The replicas of a table's rows: which servers hold them, how far each is, how one is read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ksql.cluster.replicas.read_request import (
     ReadRequest,
     ReadResult,
     Unreachable,
-    standing_form,
+    status_form,
 )
 from ksql.cluster.replicas.replica_client import Peers
 from ksql.cluster.replicas.replica_service import STANDBYS, ReplicaService
 from ksql.cluster.replicas.replica_status import ReplicaStatus, StalenessLimits
-from ksql.cluster.replicas.replicated import Caller, Reader
+from ksql.cluster.replicas.replicated import Caller, QueryReader
 
 __all__ = [
     "ENABLED",
@@ -45,11 +45,11 @@ __all__ = [
     "PartitionAssignment",
     "Peers",
     "Processed",
+    "QueryReader",
     "ReadProvenance",
     "ReadRejected",
     "ReadRequest",
     "ReadResult",
-    "Reader",
     "ReplicaService",
     "ReplicaStatus",
     "StalenessLimits",
@@ -60,5 +60,5 @@ __all__ = [
     "own_scheme",
     "own_server",
     "read_request",
-    "standing_form",
+    "status_form",
 ]

@@ -98,10 +98,10 @@ class Cluster:
     def own_lags(self) -> HostStoreLags:
         """Return how far the stores of this server are, by the last look at their topics."""
         by_store: dict[str, dict[str, LagInfo]] = {}
-        for (query_id, partition), standing in self._local_replicas.standings().items():
-            lag, table = standing.offset_lag, self._tables.of_query(query_id)
+        for (query_id, partition), status in self._local_replicas.replica_statuses().items():
+            lag, table = status.offset_lag, self._tables.of_query(query_id)
             if lag is not None and table is not None:
-                info = LagInfo(standing.position, standing.position + lag, lag)
+                info = LagInfo(status.position, status.position + lag, lag)
                 by_store.setdefault(_store(table), {})[str(partition)] = info
         return HostStoreLags(
             {name: StateStoreLags(lags) for name, lags in by_store.items()}, self._now_ms()
@@ -149,7 +149,7 @@ class Cluster:
         return f"its last heartbeat was {age_ms} ms ago"
 
     def lags(self, query_id: str, partition: int) -> dict[Server, int]:
-        """Return how many offsets members' copies of a partition lack, as they have reported."""
+        """Return how many offsets members' replicas of a partition lack, as they have reported."""
         table = self._tables.of_query(query_id)
         if table is None:
             return {}

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.cluster.replicas.read_request import Processed
-from ksql.core import KsqlError, Place, Token, merged
+from ksql.core import KsqlError, PartitionId, Token, merged
 from ksql.sql.catalog import Catalog
 from ksql.views import TableNotReady
 
@@ -35,7 +35,7 @@ Ask = Callable[[str, str], Processed]
 class ReadableEnds(Protocol):
     """Where topics end, also after what is not committed yet."""
 
-    def __call__(self, topics: Iterable[str]) -> Mapping[Place, int]:
+    def __call__(self, topics: Iterable[str]) -> Mapping[PartitionId, int]:
         """Return the ends of those topics that there are."""
 
 
@@ -84,16 +84,16 @@ class ConsistencyResolver:
         self._processed = processed
         self.ends = ends
         self._seen: Catalog | None = None
-        self._offsets: OrderedDict[tuple[str, bytes], Mapping[Place, int]] = OrderedDict()
+        self._offsets: OrderedDict[tuple[str, bytes], Mapping[PartitionId, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def demands(
         self,
         topic: str,
         token: Token,
-        here: Mapping[Place, int] | None = None,
+        here: Mapping[PartitionId, int] | None = None,
         credentials: str = "",
-    ) -> Mapping[Place, int]:
+    ) -> Mapping[PartitionId, int]:
         """Return the offsets up to which a topic must have been read; none if any will do.
 
         ``here`` is how far this server has read it: so far it is there for certain.
@@ -120,13 +120,13 @@ class ConsistencyResolver:
         """
         return self._processed(query_id, credentials)
 
-    def known(self, topic: str, token: Token) -> Mapping[Place, int] | None:
+    def known(self, topic: str, token: Token) -> Mapping[PartitionId, int] | None:
         """Return what was found before."""
         with self._lock:
             return self._offsets.get((topic, token.digest()))
 
     def keep(
-        self, catalog: Catalog, topic: str, token: Token, offsets: Mapping[Place, int]
+        self, catalog: Catalog, topic: str, token: Token, offsets: Mapping[PartitionId, int]
     ) -> None:
         """Remember what was found, unless the catalog has changed since."""
         with self._lock:
@@ -146,7 +146,7 @@ class _LineagePath:
     token: Token
     credentials: str
 
-    def demands(self, topic: str, here: Mapping[Place, int]) -> Mapping[Place, int]:
+    def demands(self, topic: str, here: Mapping[PartitionId, int]) -> Mapping[PartitionId, int]:
         known = self.following.known(topic, self.token)
         if known is not None:
             return known
@@ -181,7 +181,7 @@ class _LineagePath:
                     raise NotFollowed(behind)
         return waited
 
-    def _there(self, topic: str, here: Mapping[Place, int]) -> Mapping[Place, int]:
+    def _there(self, topic: str, here: Mapping[PartitionId, int]) -> Mapping[PartitionId, int]:
         """Return the offsets that the token names of a topic, but for those after its end."""
         every = self.token.of_topic(topic)
         named = {part: offset for part, offset in every.items() if offset}  # 0: of nothing

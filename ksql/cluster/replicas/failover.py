@@ -5,10 +5,10 @@ replicas have the order of the keys' bytes.
 
 The choice of the next server is pure: it follows from what the others have answered.
 
-The active copy comes first. It may not be there yet, because the partition has just moved, or lack
-more than a stated limit. Then the next copy that runs answers in its place. If its server does not
-answer, other copies may only if reads of standbys are allowed. At last come copies that are being
-restored, by least lag, within what is allowed of them.
+The active replica comes first. It may not be there yet, because the partition has just moved, or
+lack more than a stated limit. Then the next replica that runs answers in its place. If its server
+does not answer, other replicas may only if reads of standbys are allowed. At last come replicas
+that are being restored, by least lag, within what is allowed of them.
 
 Source: KIP-535; ksqlDB's high availability for pull queries.
 """
@@ -28,7 +28,7 @@ from ksql.cluster.replicas.read_request import (
     Unreachable,
 )
 from ksql.cluster.replicas.replica_status import ReadPolicy, ReplicaStatus, StalenessLimits
-from ksql.core import KsqlError, Place
+from ksql.core import KsqlError, PartitionId
 from ksql.views.stores import Hidden, Rows, Stored, StoredRow, united
 
 _MOST_KEYS = 1000
@@ -36,53 +36,53 @@ _MOST_KEYS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """Which copy of a partition an answer is of, and how far that was when it was read."""
+    """Which replica of a partition an answer is of, and how far that was when it was read."""
 
     table: str
     partition: int
     host: str
-    standing: ReplicaStatus
+    status: ReplicaStatus
 
 
 @dataclass(slots=True)
 class ReadProvenance:
-    """The copies that one query has read; ``last`` is the last host.
+    """The replicas that one query has read; ``last`` is the last host.
 
-    Of a copy that was read several times the answer of the lowest position counts: all that lies
+    Of a replica that was read several times the answer of the lowest position counts: all that lies
     before it is in each of them.
     """
 
     last: str = ""
-    copies: dict[tuple[str, int, str], Freshness] = field(default_factory=dict)
-    seen: dict[Place, int] = field(default_factory=dict)
-    open: set[Place] = field(default_factory=set)
+    freshness: dict[tuple[str, int, str], Freshness] = field(default_factory=dict)
+    seen: dict[PartitionId, int] = field(default_factory=dict)
+    open: set[PartitionId] = field(default_factory=set)
 
-    def begun(self, partition: Place) -> None:
-        """Remember that a partition is read; so far nobody knows how far its copy is meanwhile."""
+    def begun(self, partition: PartitionId) -> None:
+        """Remember that a partition is read; nobody knows yet how far its replica is."""
         self.open.add(partition)
 
-    def ended(self, partition: Place, seen: int | None) -> None:
-        """Remember how far its copy was at most when it had been read, as far as that is known."""
+    def ended(self, partition: PartitionId, seen: int | None) -> None:
+        """Remember how far its replica was at most at the end of the read, if that is known."""
         if seen is not None:
             self.open.discard(partition)
             self.seen[partition] = max(seen, self.seen.get(partition, 0))
 
-    def reached(self) -> tuple[dict[Place, int], set[Place]]:
+    def reached(self) -> tuple[dict[PartitionId, int], set[PartitionId]]:
         """Return how far the partitions were that were read, and those of which it is not known."""
         return dict(self.seen), set(self.open)
 
-    def note(self, table: str, partition: int, host: str, standing: ReplicaStatus) -> None:
-        """Remember that a copy has answered."""
+    def note(self, table: str, partition: int, host: str, status: ReplicaStatus) -> None:
+        """Remember that a replica has answered."""
         self.last = host
-        known = self.copies.get((table, partition, host))
-        if known is None or standing.position <= known.standing.position:
-            self.copies[table, partition, host] = Freshness(
-                table=table, partition=partition, host=host, standing=standing
+        known = self.freshness.get((table, partition, host))
+        if known is None or status.position <= known.status.position:
+            self.freshness[table, partition, host] = Freshness(
+                table=table, partition=partition, host=host, status=status
             )
 
     def listed(self) -> list[Freshness]:
         """Return them, ordered by table, partition and host."""
-        return [self.copies[key] for key in sorted(self.copies)]
+        return [self.freshness[key] for key in sorted(self.freshness)]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,10 +90,9 @@ class FailoverRows(Rows):
     """One partition's rows; for the thread of its query.
 
     Attributes:
-        route: Makes a new way, of the servers that live now.
-        copy: The copies of a server.
-        pause: Waits a moment for a copy that cannot answer yet; False if that has lasted too long.
-        named: Whether a client's token asks for a position.
+        route: Makes a new way, of the servers that live now. replicas_of: The replicas of a server.
+        pause: Waits a moment for a replica that cannot answer yet; False if that has lasted too
+        long. named: Whether a client's token asks for a position.
     """
 
     far: ClassVar[bool] = True
@@ -103,7 +102,7 @@ class FailoverRows(Rows):
     partition: int
     committed: bool
     route: Callable[[], Route]
-    copy: Callable[[Server], ReplicaReader]
+    replicas_of: Callable[[Server], ReplicaReader]
     pause: Callable[[], bool]
     origins: ReadProvenance
     named: bool = False
@@ -112,7 +111,7 @@ class FailoverRows(Rows):
     _hidden: Hidden | None = None
 
     def hidden(self) -> Hidden | None:
-        """Return which windows the copies that were read do not show."""
+        """Return which windows the replicas that were read do not show."""
         return self._hidden
 
     def get(self, key: bytes) -> Stored | None:
@@ -166,7 +165,7 @@ class FailoverRows(Rows):
         span: tuple[bytes | None, bytes | None] = (None, None),
         keys: Sequence[bytes] | None = None,
     ) -> ReadResult:
-        """Begin a read at the first copy that takes it, the last one to begin with.
+        """Begin a read at the first replica that takes it, the last one to begin with.
 
         Raises: NoReplica.
         """
@@ -181,13 +180,13 @@ class FailoverRows(Rows):
                 span=span,
             )
             try:
-                reading = self.copy(server).read(ask)
+                reading = self.replicas_of(server).read(ask)
             except ReadRejected as turned:
-                self._note(server, ReplicaRefused(turned.standing))
+                self._note(server, ReplicaRefused(turned.status))
             except Unreachable as problem:
                 self._note(server, ReplicaDown(str(problem)))
             else:
-                self.origins.note(self.table, self.partition, str(server), reading.standing)
+                self.origins.note(self.table, self.partition, str(server), reading.status)
                 self.origins.begun((self.topic, self.partition))
                 self._chosen = server, terms
                 return reading
@@ -211,7 +210,7 @@ class FailoverRows(Rows):
             self._way = None
 
     def _failed(self, reason: str) -> None:
-        """Take note that the chosen copy has begun to answer and then failed."""
+        """Take note that the chosen replica has begun to answer and then failed."""
         if self._chosen is not None:
             self._note(self._chosen[0], ReplicaDown(reason))
 
@@ -235,7 +234,7 @@ _UNKNOWN_LAG = 2**63
 class ReplicaRefused:
     """A server that answered, and not with rows."""
 
-    standing: ReplicaStatus
+    status: ReplicaStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +249,11 @@ Outcome = ReplicaRefused | ReplicaDown
 
 @dataclass(slots=True, kw_only=True)
 class Route:
-    """The way of one request to one partition; ``order`` begins with the active copy's server.
+    """The way of one request to one partition; ``order`` begins with the active replica's server.
 
     Attributes:
-        lags: The servers' lags that are known beforehand, for the order of the copies.
-        at_least: The position that a copy must have reached.
+        lags: The servers' lags that are known beforehand, for the order of the replicas.
+        at_least: The position that a replica must have reached.
     """
 
     order: Sequence[Server]
@@ -295,25 +294,25 @@ class Route:
         refusals = (
             outcome for outcome in self.outcomes.values() if isinstance(outcome, ReplicaRefused)
         )
-        return any(self._lacks(refusal.standing) for refusal in refusals)
+        return any(self._lacks(refusal.status) for refusal in refusals)
 
     def reasons(self) -> dict[str, str]:
         """Return why each server that was asked has not answered."""
         return {
             str(server): outcome.reason
             if isinstance(outcome, ReplicaDown)
-            else self._refusal(outcome.standing)
+            else self._refusal(outcome.status)
             for server, outcome in self.outcomes.items()
         }
 
-    def _lacks(self, standing: ReplicaStatus) -> bool:
-        return standing.state != "MISSING" and standing.position < self.at_least
+    def _lacks(self, status: ReplicaStatus) -> bool:
+        return status.state != "MISSING" and status.position < self.at_least
 
-    def _refusal(self, standing: ReplicaStatus) -> str:
-        text = standing.text()
-        if not self._lacks(standing):
+    def _refusal(self, status: ReplicaStatus) -> str:
+        text = status.text()
+        if not self._lacks(status):
             return text
-        return f"{text}; it is at the offset {standing.position}, {self.at_least} is asked for"
+        return f"{text}; it is at the offset {status.position}, {self.at_least} is asked for"
 
     def _sorted(self) -> list[Server]:
         """Return the active one's server, then the others by what is known of their lags."""
@@ -321,7 +320,7 @@ class Route:
         return [*self.order[:1], *others]
 
     def _restoring(self) -> tuple[Server, ReadPolicy] | None:
-        """Return the copy of least lag among those that refused because they do not run."""
+        """Return the replica of least lag among those that refused because they do not run."""
         if not self.allowed.restoring:
             return None
         terms = ReadPolicy(
@@ -333,8 +332,8 @@ class Route:
             for server in pool
             if server not in self._asked_again
             and isinstance(outcome := self.outcomes.get(server), ReplicaRefused)
-            and terms.accept(outcome.standing)
-            for lag in (outcome.standing.offset_lag,)
+            and terms.accept(outcome.status)
+            for lag in (outcome.status.offset_lag,)
         ]
         if not candidates:
             return None
@@ -367,7 +366,7 @@ class NoReplica(KsqlError):
 
 
 class TokenBehind(NoReplica):
-    """No copy has followed yet as far as a consistency token asks."""
+    """No replica has followed yet as far as a consistency token asks."""
 
     code = 50301
     fact = (

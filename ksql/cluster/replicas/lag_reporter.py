@@ -122,21 +122,21 @@ class LagReporter:
             for topic, _, partition in moved
             for server in placement.holders(topic, partition)
         }
-        standings = {server: self._standings(server) for server in sorted(holders)}
+        statuses = {server: self._statuses(server) for server in sorted(holders)}
         for topic, query_id, partition in moved:
             if all(
-                (query_id, partition) in standings[server]
+                (query_id, partition) in statuses[server]
                 for server in placement.holders(topic, partition)
             ):
                 self._assignment.give_up((query_id, partition), placement.servers)
 
-    def _standings(self, server: Server) -> set[tuple[str, int]]:
-        """Return the copies of a server that run; none of one that does not answer."""
+    def _statuses(self, server: Server) -> set[tuple[str, int]]:
+        """Return the replicas of a server that run; none of one that does not answer."""
         try:
-            standings = self._peers.standings(server, self._credentials)
+            statuses = self._peers.replica_statuses(server, self._credentials)
         except (ReadRejected, Unreachable):
             return set()
-        return {part for part, standing in standings.items() if standing.state == "RUNNING"}
+        return {part for part, status in statuses.items() if status.state == "RUNNING"}
 
     def _report(self) -> None:
         me = self._assignment.me

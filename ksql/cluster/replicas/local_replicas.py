@@ -23,7 +23,7 @@ import threading
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ksql.cluster.replicas.read_request import ReadRejected, ReadResult, ReplicaReader, Unreachable
 from ksql.cluster.replicas.replica_status import MISSING, ReplicaStatus
@@ -33,9 +33,10 @@ from ksql.views import CHUNK_ROWS, query_id_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from ksql.cluster.replicas.partition_assignment import Role
+    from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.cluster.replicas.read_request import ReadRequest
-    from ksql.views import PartitionStore, Place, ViewMaintainer
+    from ksql.core import PartitionId
+    from ksql.views import PartitionStore, ViewMaintainer
 
 
 T = TypeVar("T")
@@ -43,17 +44,12 @@ _FRESH_S: Final = 0.25
 _OLD_S: Final = 1.0
 
 
-class RoleSource(Protocol):
-    """The roles of this server."""
-
-    def role(self, topic: str, partition: int) -> Role:
-        """Return it."""
-
-
 class LocalReplicas(ReplicaReader):
     """The stores of one server; for any number of threads."""
 
-    def __init__(self, tables: ViewMaintainer, roles: RoleSource, lag_tracker: LagTracker) -> None:
+    def __init__(
+        self, tables: ViewMaintainer, roles: PartitionAssignment, lag_tracker: LagTracker
+    ) -> None:
         self._tables = tables
         self._roles = roles
         self._lag_tracker = lag_tracker
@@ -65,9 +61,9 @@ class LocalReplicas(ReplicaReader):
         """
         try:
             part = self._part(ask.query_id, ask.partition)
-            standing = self._standing_for(part, ask)
-            if part is None or not ask.terms.accept(standing):
-                raise ReadRejected(standing)
+            status = self._status_for(part, ask)
+            if part is None or not ask.terms.accept(status):
+                raise ReadRejected(status)
             return self._reading(part, ask)
         except KsqlError as error:
             raise Unreachable(error.text()) from error
@@ -84,8 +80,8 @@ class LocalReplicas(ReplicaReader):
                 lambda: rows.range(*ask.span), committed=ask.committed
             )
             chunks = iter(lambda: list(itertools.islice(stored, CHUNK_ROWS)), [])
-            standing = self._accepted(part, ask, position, shown=shown)
-            return ReadResult(standing, rows=_reported(chunks), seen=seen, hidden=rows.hidden)
+            status = self._accepted(part, ask, position, shown=shown)
+            return ReadResult(status, rows=_reported(chunks), seen=seen, hidden=rows.hidden)
         keys = ask.keys
         answers, position, shown = part.read(
             lambda: [
@@ -93,33 +89,33 @@ class LocalReplicas(ReplicaReader):
             ],
             committed=ask.committed,
         )
-        standing = self._accepted(part, ask, position, shown=shown)
-        return ReadResult(standing, answers=iter(answers), seen=seen, hidden=rows.hidden)
+        status = self._accepted(part, ask, position, shown=shown)
+        return ReadResult(status, answers=iter(answers), seen=seen, hidden=rows.hidden)
 
     def _accepted(
         self, part: PartitionStore, ask: ReadRequest, position: int, *, shown: bool
     ) -> ReplicaStatus:
-        """Return how far a copy was at that position, if it may answer.
+        """Return how far a replica was at that position, if it may answer.
 
         Raises: ReadRejected.
         """
-        standing = self._standing(part, position)
+        status = self._status(part, position)
         if not shown:
-            raise ReadRejected(replace(standing, state="RESTORING"))
-        if not ask.terms.accept(standing):
-            raise ReadRejected(standing)
-        return standing
+            raise ReadRejected(replace(status, state="RESTORING"))
+        if not ask.terms.accept(status):
+            raise ReadRejected(status)
+        return status
 
-    def standings(self) -> dict[tuple[str, int], ReplicaStatus]:
-        """Return how far every copy is, by query and partition, as far as its topic was seen."""
+    def replica_statuses(self) -> dict[tuple[str, int], ReplicaStatus]:
+        """Return how far every replica is, by query and partition, as far as its topic was seen."""
         return {
-            (query_id_of(table.source), number): self._standing(part, part.at())
+            (query_id_of(table.source), number): self._status(part, part.at())
             for table in self._tables.tables()
             for number, part in sorted(table.parts.items())
         }
 
     def look(self) -> None:
-        """Ask how far the topics of all copies are.
+        """Ask how far the topics of all replicas are.
 
         Raises: KsqlError.
         """
@@ -128,33 +124,33 @@ class LocalReplicas(ReplicaReader):
         if topics:
             self._lag_tracker.look(topics)
 
-    def measured(self, partition: Place, standing: ReplicaStatus) -> ReplicaStatus:
+    def measured(self, partition: PartitionId, status: ReplicaStatus) -> ReplicaStatus:
         """Return how far a copy is behind by a look of this moment.
 
         Raises: KsqlError.
         """
         self._lag_tracker.freshen(*partition, _FRESH_S)
-        offsets, time_ms = self._lag_tracker.lag(partition, standing.position)
-        return replace(standing, offset_lag=offsets, time_lag_ms=time_ms)
+        offsets, time_ms = self._lag_tracker.lag(partition, status.position)
+        return replace(status, offset_lag=offsets, time_lag_ms=time_ms)
 
     def _part(self, query_id: str, partition: int) -> PartitionStore | None:
         table = self._tables.of_query(query_id)
         return None if table is None else table.parts.get(partition)
 
-    def _standing_for(self, part: PartitionStore | None, ask: ReadRequest) -> ReplicaStatus:
-        """Return how far a copy is; looked at again if it has a limit."""
+    def _status_for(self, part: PartitionStore | None, ask: ReadRequest) -> ReplicaStatus:
+        """Return how far a replica is; looked at again if it has a limit."""
         if part is None:
             return MISSING
         if not ask.terms.limited:
-            return self._standing(part, part.at(committed=ask.committed))
+            return self._status(part, part.at(committed=ask.committed))
         self._lag_tracker.freshen(*part.place, _OLD_S)
-        standing = self._standing(part, part.at(committed=ask.committed))
-        if not ask.terms.accept(standing):
+        status = self._status(part, part.at(committed=ask.committed))
+        if not ask.terms.accept(status):
             self._lag_tracker.freshen(*part.place, _FRESH_S)
-            standing = self._standing(part, part.at(committed=ask.committed))
-        return standing
+            status = self._status(part, part.at(committed=ask.committed))
+        return status
 
-    def _standing(self, part: PartitionStore, position: int) -> ReplicaStatus:
+    def _status(self, part: PartitionStore, position: int) -> ReplicaStatus:
         offsets, time_ms = self._lag_tracker.lag(part.place, position)
         runs = 0 <= part.goal <= position and not self._tables.waits
         return ReplicaStatus(

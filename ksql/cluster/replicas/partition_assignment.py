@@ -38,7 +38,7 @@ class PartitionAssignment:
     """The partitions of one server; for any number of threads."""
 
     def __init__(self, members: Members, standbys: int) -> None:
-        """Take ``standbys``: how many copies each partition has besides its active one."""
+        """Take ``standbys``: how many replicas each partition has besides its active one."""
         self._members = members
         self._standbys = standbys
         self._given_up: set[Part] = set()
@@ -109,7 +109,7 @@ class PartitionAssignment:
 
 
 Role = Literal["ACTIVE", "STANDBY", "NONE"]
-"""``NONE``: the partition is not placed there; a copy may be left until others have taken over."""
+"""``NONE``: the partition is not placed there; one may be left until others have taken over."""
 
 _WEIGHT_BYTES = 8
 _REMEMBERED = 10_000

@@ -90,18 +90,18 @@ class ReadRequest:
             raise ValueError(f"the form lacks or has wrong: {error}") from error
 
 
-def standing_form(standing: ReplicaStatus) -> dict[str, Any]:
+def status_form(status: ReplicaStatus) -> dict[str, Any]:
     """Return the status of a replica as JSON has it."""
     return {
-        "state": standing.state,
-        "role": standing.role,
-        "position": standing.position,
-        "offsetLag": standing.offset_lag,
-        "timeLagMs": standing.time_lag_ms,
+        "state": status.state,
+        "role": status.role,
+        "position": status.position,
+        "offsetLag": status.offset_lag,
+        "timeLagMs": status.time_lag_ms,
     }
 
 
-def standing_of(form: Mapping[str, Any]) -> ReplicaStatus:
+def status_of(form: Mapping[str, Any]) -> ReplicaStatus:
     """Return the status of a replica of its form.
 
     Raises: ValueError.
@@ -166,15 +166,15 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 class ReadRejected(Exception):
-    """The copy may not answer on these terms."""
+    """The replica may not answer on these terms."""
 
-    def __init__(self, standing: ReplicaStatus) -> None:
-        super().__init__(standing.text())
-        self.standing = standing
+    def __init__(self, status: ReplicaStatus) -> None:
+        super().__init__(status.text())
+        self.status = status
 
 
 class Unreachable(Exception):
-    """The copy's server did not answer, or not to the end."""
+    """The replica's server did not answer, or not to the end."""
 
 
 def _unknown() -> None:
@@ -183,14 +183,14 @@ def _unknown() -> None:
 
 @dataclass(slots=True)
 class ReadResult:
-    """How far the copy is, and its answer as it comes: what of both ``ReadRequest`` asked for.
+    """How far the replica is, and its answer as it comes: what of both ``ReadRequest`` asked for.
 
     Iterating raises Unreachable if the server does not answer to the end; ``close`` ends it early.
     Once it has come to its end, ``seen`` returns an offset after all that was in it. ``hidden``
     returns which windows a retention has hidden from it. Before that both may return None.
     """
 
-    standing: ReplicaStatus
+    status: ReplicaStatus
     answers: Iterator[list[Stored | None]] | None = None
     rows: Iterator[list[StoredRow]] | None = None
     seen: Callable[[], int | None] = _unknown
@@ -198,7 +198,7 @@ class ReadResult:
 
 
 class ReplicaReader(Protocol):
-    """The copies that one server holds."""
+    """The replicas that one server holds."""
 
     def read(self, ask: ReadRequest) -> ReadResult:
         """Begin a read.

@@ -1,4 +1,4 @@
-"""Reads the copies of other servers over HTTP, through connections that are kept.
+"""Reads the replicas of other servers over HTTP, through connections that are kept.
 
 A server that could not be reached is left alone for a moment: while it is down, each request would
 else wait for it again.
@@ -29,7 +29,7 @@ from ksql.cluster.replicas.read_request import (
     ReplicaReader,
     Unreachable,
     processed_of,
-    standing_of,
+    status_of,
 )
 from ksql.cluster.replicas.replica_status import MISSING, ReplicaStatus
 from ksql.core import HEADER, KsqlError, NewerVersion
@@ -75,14 +75,14 @@ class Peers:
         self._down: dict[Server, tuple[float, str]] = {}
         self._lock = threading.Lock()
 
-    def copy(self, server: Server, credentials: str = "") -> ReplicaReader:
-        """Return the copies of a server, read with these credentials (an Authorization header)."""
+    def replicas_of(self, server: Server, credentials: str = "") -> ReplicaReader:
+        """Return a server's replicas, read with these credentials (an Authorization header)."""
         return _Remote(self, server, credentials)
 
-    def standings(
+    def replica_statuses(
         self, server: Server, credentials: str = ""
     ) -> dict[tuple[str, int], ReplicaStatus]:
-        """Return how far all copies of a server are, by query and partition.
+        """Return how far all replicas of a server are, by query and partition.
 
         Raises: Unreachable, ReadRejected.
         """
@@ -90,7 +90,7 @@ class Peers:
             body = orjson.loads(response.read())
         try:
             return {
-                (query, int(partition)): standing_of(form)
+                (query, int(partition)): status_of(form)
                 for query, parts in body["standings"].items()
                 for partition, form in parts.items()
             }
@@ -169,7 +169,7 @@ class Peers:
 
 
 class _Remote(ReplicaReader):
-    """The copies of one other server."""
+    """The replicas of one other server."""
 
     def __init__(self, peers: Peers, server: Server, credentials: str) -> None:
         self._peers = peers
@@ -183,18 +183,18 @@ class _Remote(ReplicaReader):
         if kind != frames.HEAD:
             raise Unreachable("its answer has no beginning")
         fields = orjson.loads(data)
-        standing = standing_of(fields["standing"])
+        status = status_of(fields["standing"])
         if not fields["accepted"]:
             with contextlib.closing(received):
                 for _ in range(_END_OF_REFUSAL):
                     next(received, None)
-            raise ReadRejected(standing)
+            raise ReadRejected(status)
         ended = _Ended()
         if ask.keys is not None:
             answers = ended.of(received, frames.stored_answers)
-            return ReadResult(standing, answers=answers, seen=ended.seen, hidden=ended.hidden)
+            return ReadResult(status, answers=answers, seen=ended.seen, hidden=ended.hidden)
         rows = ended.of(received, frames.stored_rows)
-        return ReadResult(standing, rows=rows, seen=ended.seen, hidden=ended.hidden)
+        return ReadResult(status, rows=rows, seen=ended.seen, hidden=ended.hidden)
 
     def _frames(self, ask: ReadRequest) -> Any:
         """Return the answer's frames; every failure on the way is the server's."""

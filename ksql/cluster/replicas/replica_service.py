@@ -91,19 +91,19 @@ class ReplicaService:
         self.peers.close()
 
     def read(self, ask: ReadRequest) -> ReadResult:
-        """Read one of this server's copies for another server.
+        """Read one of this server's replicas for another server.
 
         Raises: ReadRejected, Unreachable.
         """
         return self.local_replicas.read(ask)
 
-    def standings(self) -> dict[tuple[str, int], ReplicaStatus]:
-        """Return how far every copy of this server is, by query and partition.
+    def replica_statuses(self) -> dict[tuple[str, int], ReplicaStatus]:
+        """Return how far every replica of this server is, by query and partition.
 
         Raises: KsqlError.
         """
         self.local_replicas.look()
-        return self.local_replicas.standings()
+        return self.local_replicas.replica_statuses()
 
     def hosts(
         self, catalog: Catalog, name: str, key: list[Any] | None, registry: Registry | None

@@ -1,9 +1,9 @@
 """The lag of a partition's replica, and whether a request may be answered from it.
 
-A copy runs once it holds all that its topic held when it was opened; before that it restores. The
-limits that the request or the server states bind every replica, the active one too. It follows its
-topic like the other ones, and is behind when it returns from a pause. Where none is stated the
-active copy answers while it runs, however far its topic is ahead at the moment.
+A replica runs once it holds all that its topic held when it was opened; before that it restores.
+The limits that the request or the server states bind every replica, the active one too. It follows
+its topic like the other ones, and is behind when it returns from a pause. Where none is stated the
+active replica answers while it runs, however far its topic is ahead at the moment.
 
 Source: KIP-535; ksqlDB's high availability for pull queries.
 """
@@ -28,7 +28,7 @@ State = Literal["RUNNING", "RESTORING", "MISSING"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaStatus:
-    """How far one server's copy of one partition is.
+    """How far one server's replica of one partition is.
 
     Attributes:
         position: The offset after all that a request would see.
@@ -58,9 +58,9 @@ MISSING: Final = ReplicaStatus(state="MISSING")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StalenessLimits:
-    """The limits that a request sets to copies that may be behind; a lag of None has no limit.
+    """The limits that a request sets to replicas that may be behind; a lag of None has no limit.
 
-    ``restoring``: whether a copy that is being restored may answer within the limits.
+    ``restoring``: whether a replica that is being restored may answer within the limits.
     """
 
     standby_reads: bool = False
@@ -72,8 +72,8 @@ class StalenessLimits:
     def of(cls, settings: Settings) -> StalenessLimits:
         """Return what the server's and the request's settings say.
 
-        Where reads of standbys are not allowed, an active copy that is being restored answers only
-        if a lag is stated.
+        Where reads of standbys are not allowed, an active replica that is being restored answers
+        only if a lag is stated.
         """
         standby = settings.flag(STANDBY_READS)
         offset = None if settings.is_default(OFFSET_LAG) else settings.number(OFFSET_LAG)
@@ -91,10 +91,10 @@ class StalenessLimits:
         """Whether a limit is stated."""
         return self.offset_lag is not None or self.time_lag_ms is not None
 
-    def covers(self, standing: ReplicaStatus) -> bool:
+    def covers(self, status: ReplicaStatus) -> bool:
         """Return whether a lag is within the limits; one that is not known is within none."""
-        return _within(standing.offset_lag, self.offset_lag) and _within(
-            standing.time_lag_ms, self.time_lag_ms
+        return _within(status.offset_lag, self.offset_lag) and _within(
+            status.time_lag_ms, self.time_lag_ms
         )
 
 
@@ -104,7 +104,7 @@ def _within(lag: int | None, limit: int | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPolicy:
-    """On which terms one copy is asked.
+    """On which terms one replica is asked.
 
     ``running``: only if it runs; without it also while it is restored. ``limited``: only within the
     limits of ``allowed``. ``at_least``: only from that position on.
@@ -115,10 +115,10 @@ class ReadPolicy:
     limited: bool = False
     at_least: int = 0
 
-    def accept(self, standing: ReplicaStatus) -> bool:
+    def accept(self, status: ReplicaStatus) -> bool:
         """Return whether a replica with that status may answer."""
-        if standing.state == "MISSING" or standing.position < self.at_least:
+        if status.state == "MISSING" or status.position < self.at_least:
             return False
-        if self.running and standing.state != "RUNNING":
+        if self.running and status.state != "RUNNING":
             return False
-        return not self.limited or self.allowed.covers(standing)
+        return not self.limited or self.allowed.covers(status)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ksql.cluster.replicas.failover import FailoverRows, ReadProvenance, ReplicaDown, Route
 from ksql.cluster.replicas.replica_status import StalenessLimits
@@ -14,6 +14,7 @@ from ksql.views import query_id_of
 
 if TYPE_CHECKING:
     from ksql.cluster.members import Server
+    from ksql.cluster.replicas.cluster_status import Cluster
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.cluster.replicas.read_request import ReplicaReader
     from ksql.cluster.replicas.replica_client import Peers
@@ -25,22 +26,12 @@ READY_S: Final = 10.0
 _PAUSE_S: Final = 0.05
 
 
-class OtherServers(Protocol):
-    """The other servers, as far as they are known beforehand."""
-
-    def silent(self, server: Server) -> str:
-        """Return why a server is not worth asking, or nothing."""
-
-    def lags(self, query_id: str, partition: int) -> Mapping[Server, int]:
-        """Return how many offsets servers' copies of a partition lack, as far as it is known."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """A client's demands on the copies that its request is answered from.
+    """A client's demands on the replicas that its request is answered from.
 
     Attributes: credentials: Its header Authorization; passed on to other servers. info: Whether the
-        answer should say which copies it is of, and how far those were. token: The positions
+        answer should say which replicas it is of, and how far those were. token: The positions
         that the client has seen already; the answer holds them, and ends with a token of its own.
         None for a request that is not about tokens.
     """
@@ -51,15 +42,15 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """The terms of a query's reads, and the copies that it has read.
+class QueryReader:
+    """The terms of a query's reads, and the replicas that it has read.
 
     Attributes:
         credentials: The client's, as the header Authorization has them; they are passed on.
-        info: Whether the answer says how far its copies were, which is to be of its rows exactly.
-        at_least: The positions that copies must have reached, by topic and partition.
+        info: Whether the answer says how far its replicas were, which is to be of its rows exactly.
+        at_least: The positions that replicas must have reached, by topic and partition.
         token: The client's token of what it has seen already, from which such positions follow.
-        patience_s: How long it waits for copies that cannot answer yet.
+        patience_s: How long it waits for replicas that cannot answer yet.
     """
 
     allowed: StalenessLimits
@@ -73,7 +64,7 @@ class Reader:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all that a running copy of this server has will do, whatever moment it is of."""
+        """Whether any running replica of this server will do, whatever moment it is of."""
         return not (self.committed or self.info or self.allowed.is_limited)
 
 
@@ -86,10 +77,10 @@ class Replicas:
         here: ReplicaReader,
         peers: Peers,
         tables: ViewMaintainer,
-        others: OtherServers,
+        others: Cluster,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take ``here``: the copies of this server."""
+        """Take ``here``: the replicas of this server."""
         self._assignment = assignment
         self._here = here
         self._peers = peers
@@ -101,7 +92,7 @@ class Replicas:
         """Return whether all partitions are here for good: no other server lives."""
         return not self._assignment.others()
 
-    def rows(self, source: DataSource, partitions: int, reader: Reader) -> dict[int, Rows]:
+    def rows(self, source: DataSource, partitions: int, reader: QueryReader) -> dict[int, Rows]:
         """Return the rows of a table's partitions; nothing is asked yet."""
         deadline = self._now_s() + reader.patience_s
 
@@ -109,10 +100,10 @@ class Replicas:
             self._tables.await_progress(_PAUSE_S)
             return self._now_s() < deadline
 
-        def copy(server: Server) -> ReplicaReader:
+        def replicas_of(server: Server) -> ReplicaReader:
             if server == self._assignment.me:
                 return self._here
-            return self._peers.copy(server, reader.credentials)
+            return self._peers.replicas_of(server, reader.credentials)
 
         def routed_rows(partition: int) -> FailoverRows:
             return FailoverRows(
@@ -122,7 +113,7 @@ class Replicas:
                 partition=partition,
                 committed=reader.committed,
                 route=lambda: self._route(source, partition, reader),
-                copy=copy,
+                replicas_of=replicas_of,
                 pause=pause,
                 origins=reader.origins,
                 named=reader.token is not None and bool(reader.token.positions),
@@ -130,7 +121,7 @@ class Replicas:
 
         return {partition: routed_rows(partition) for partition in range(partitions)}
 
-    def _route(self, source: DataSource, partition: int, reader: Reader) -> Route:
+    def _route(self, source: DataSource, partition: int, reader: QueryReader) -> Route:
         route = Route(
             order=self._assignment.order(source.topic, partition),
             allowed=reader.allowed,

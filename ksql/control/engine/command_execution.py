@@ -266,7 +266,7 @@ class CommandExecution:
         self.state = State.DONE
         if self.switch is not None:
             for _, new in self._switched():
-                self._await_first = self._context.runner.take_over(new)
+                self._await_first = self._context.runner.commit_switch(new)
             for old, new in self._cut_over():
                 self._await_first = self._context.runner.cut_over(old, new)
         self._note_rebuilds()
@@ -366,7 +366,7 @@ class CommandExecution:
         for old, new in self._replacements():
             self._replace(old, new)
         for old, _ in self._cut_over():
-            self._meet(old)
+            self._stop_both(old)
 
     def _replacements(self) -> Iterator[tuple[PersistentQuery, PersistentQuery]]:
         """Yield the queries that are stated again, before and after."""
@@ -406,21 +406,21 @@ class CommandExecution:
                 if old is not None and old.version != change.query.version:
                     yield old, change.query
 
-    def _meet(self, old: PersistentQuery) -> None:
+    def _stop_both(self, old: PersistentQuery) -> None:
         """Bring a query and its candidate to one position, and end both there."""
         runner, rebuild = self._context.runner, self._context.catalog.rebuilds[old.id]
         candidate = rebuild.candidate
-        self.switch = runner.meet(old, candidate, may_leave=not rebuild.backfill)
-        self._undo.append(lambda: self._part(old, candidate))
+        self.switch = runner.stop_at_same_offsets(old, candidate, may_leave=not rebuild.backfill)
+        self._undo.append(lambda: self._resume_both(old, candidate))
         if rebuild.backfill:
             runner.backfill(old, candidate)
 
-    def _part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+    def _resume_both(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Let both continue; if one was ended meanwhile, the engine starts the other again."""
         if self.cancelled_by:
             self._context.runner.stop_soon([old.version, candidate.version])
         else:
-            self._context.runner.part(old, candidate)
+            self._context.runner.resume_both(old, candidate)
 
     def _replace(self, old: PersistentQuery, new: PersistentQuery) -> None:
         verdict, runner = self.prepared.verdict, self._context.runner
@@ -440,15 +440,15 @@ class CommandExecution:
         if old.paused:
             self.left = runner.check_replaceable(old, half_written=self._half_written)
             return
-        self.switch = runner.make_way(old, new, half_written=self._half_written)
-        self._undo.append(lambda: self._give_back(old))
+        self.switch = runner.prepare_switch(old, new, half_written=self._half_written)
+        self._undo.append(lambda: self._rollback_switch(old))
 
-    def _give_back(self, old: PersistentQuery) -> None:
+    def _rollback_switch(self, old: PersistentQuery) -> None:
         """Let a query continue under its old plan; one that was ended meanwhile just ends."""
         if self.cancelled_by:
             self._context.runner.stop_soon([old.version])
         else:
-            self._context.runner.give_back(old)
+            self._context.runner.rollback_switch(old)
 
 
 class NotExecuted(ServerError):

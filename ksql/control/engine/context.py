@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
+class PlanningInputs:
     """The values that planning a statement may use; nothing in here reaches outside.
 
     ``offset`` is the offset that the statement's command would get; ``parallelism`` is the number
@@ -56,8 +56,8 @@ class Moment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Context(Moment):
-    """A moment together with Kafka's topics and, if there is one, the schema registry.
+class PlanningContext(PlanningInputs):
+    """The inputs of planning, with Kafka's topics and, if there is one, the schema registry.
 
     Only resolving a statement uses these two.
     """

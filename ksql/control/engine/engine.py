@@ -28,7 +28,7 @@ from ksql.control.engine.command_execution import (
     Upgrade,
     UpgradeHistory,
 )
-from ksql.control.engine.context import Context, Prepared, with_settings
+from ksql.control.engine.context import PlanningContext, Prepared, with_settings
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.engine.pending_deletions import (
     AppliedOffset,
@@ -36,12 +36,12 @@ from ksql.control.engine.pending_deletions import (
     PendingDeletions,
 )
 from ksql.control.engine.ports import Command, CommandInDoubt, CommandLog, CommandStatus, StatusName
-from ksql.control.engine.rebuild_room import check_room
+from ksql.control.engine.rebuild_progress import check_room
 from ksql.control.engine.replacement_locks import (
     ReplacementLocks,
     check_present,
     check_same,
-    make_way,
+    start_replacement,
 )
 from ksql.control.engine.replayed_upgrades import Replayed, note_rebuild
 from ksql.control.planning import cut_over, rebuild
@@ -128,9 +128,9 @@ class Engine:
 
     def context(
         self, settings: Settings, offset: int = -1, generation: int | None = None
-    ) -> Context:
+    ) -> PlanningContext:
         """Return the present state of the server, against which a statement is prepared."""
-        return Context(
+        return PlanningContext(
             catalog=self.catalog,
             functions=self.functions,
             settings=settings,
@@ -255,7 +255,7 @@ class Engine:
         query_id = version.query_id
         try:
             with execution.or_taken_back():
-                make_way(query_id, execution)
+                start_replacement(query_id, execution)
                 with self._lock:
                     check_present(query_id, execution)
                     self.settle()

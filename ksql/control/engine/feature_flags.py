@@ -11,7 +11,7 @@ from ksql.sql.syntax import expr as ex
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.control.engine.context import Context
+    from ksql.control.engine.context import PlanningContext
 
 HEADERS = "ksql.headers.columns.enabled"
 LAMBDAS = "ksql.lambdas.enabled"
@@ -19,7 +19,7 @@ FINAL = "ksql.suppress.enabled"
 READ_ONLY = "ksql.source.table.materialization.enabled"
 
 
-def check_switches(statement: ast.Statement, context: Context) -> None:
+def check_switches(statement: ast.Statement, context: PlanningContext) -> None:
     """Refuse what this server does not want.
 
     Raises: StatementError.
@@ -43,7 +43,7 @@ def check_switches(statement: ast.Statement, context: Context) -> None:
             return
 
 
-def _check_source(statement: ast.CreateSource, context: Context) -> None:
+def _check_source(statement: ast.CreateSource, context: PlanningContext) -> None:
     if statement.read_only and not context.settings.flag(READ_ONLY):
         raise StatementError(
             f"Cannot create source {statement.kind.lower()} '{statement.name}': "

@@ -1,13 +1,19 @@
-"""The progress of a candidate: the arithmetic on the offsets that its runner knows."""
+"""The progress of a candidate, from the offsets of its runner, and the room for its state."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.control.engine.changes import BeginRebuild
+from ksql.core import NO_ROOM
+from ksql.exec.dataflow import plan_of, read_topics
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.exec import BuildProgress
+    from ksql.control.engine.context import Prepared
+    from ksql.exec import BuildProgress, Runner
+    from ksql.sql.catalog import Catalog
 
 
 def records_read(progress: BuildProgress) -> int:
@@ -62,3 +68,30 @@ def _partitions(progress: BuildProgress) -> Iterator[tuple[int, int, int]]:
         for partition, end in ends.items():
             begin = min(begins.get(partition, 0), end)
             yield begin, min(max(positions.get(partition, begin), begin), end), end
+
+
+def check_room(prepared: Prepared, catalog: Catalog, runner: Runner) -> None:
+    """Refuse a rebuild whose state plainly does not fit next to that of the running query.
+
+    The running state is the measure where the candidate reads its sources from the beginning. One
+    that begins later may need less, and a former version has its state already.
+
+    Raises: NO_ROOM.
+    """
+    for change in prepared.changes:
+        match change:
+            case BeginRebuild(rebuild) if not rebuild.rollback:
+                if set(read_topics(plan_of(rebuild.candidate)).values()) != {"earliest"}:
+                    continue
+                query_id = rebuild.candidate.id
+                progress = runner.progress(catalog.version_of(query_id))
+                if progress is None or progress.free_bytes is None:
+                    continue
+                if progress.state_bytes > progress.free_bytes:
+                    raise NO_ROOM(
+                        query_id=query_id,
+                        state_bytes=f"{progress.state_bytes:,}",
+                        free_bytes=f"{progress.free_bytes:,}",
+                    )
+            case _:
+                continue

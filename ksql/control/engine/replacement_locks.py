@@ -102,7 +102,7 @@ class ReplacementLocks:
             execution.cancelled_by = reason
 
 
-def make_way(query_id: QueryId, execution: CommandExecution) -> None:
+def start_replacement(query_id: QueryId, execution: CommandExecution) -> None:
     """Try the query's new plan, and end the old one; the lock is free meanwhile.
 
     Raises: ReplacementCancelled; whatever speaks against the new plan, or kept the old one.

@@ -9,8 +9,8 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.control.log.log import (
         AppliedOffsetFile,
-        CommandTopicAnew,
         CommandTopicLost,
+        CommandTopicRecreated,
         KafkaCommandLog,
         topic_name,
     )
@@ -21,7 +21,8 @@ else:
         __name__,
         {
             "log": (
-                "AppliedOffsetFile CommandTopicAnew CommandTopicLost KafkaCommandLog topic_name"
+                "AppliedOffsetFile CommandTopicLost CommandTopicRecreated "
+                "KafkaCommandLog topic_name"
             ),
             "quarantine": "CommandTrouble SKIP UnreadableCommand offsets_of",
             "record": "decode encode",
@@ -31,8 +32,8 @@ else:
 __all__ = [
     "SKIP",
     "AppliedOffsetFile",
-    "CommandTopicAnew",
     "CommandTopicLost",
+    "CommandTopicRecreated",
     "CommandTrouble",
     "KafkaCommandLog",
     "UnreadableCommand",

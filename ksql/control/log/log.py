@@ -84,7 +84,7 @@ class CommandTopicLost(CommandTopicBroken):
         self.what = what
 
 
-class CommandTopicAnew(CommandTopicBroken):
+class CommandTopicRecreated(CommandTopicBroken):
     """The topic that was followed is gone: its commands count no more."""
 
     def __init__(self, topic: str) -> None:
@@ -192,7 +192,7 @@ class KafkaCommandLog:
         """
         if self._ensure_topic():
             self._mend()
-        self._journal.take_over()
+        self._journal.acquire()
         self._replay_all()
 
     def follow(self) -> None:
@@ -204,24 +204,24 @@ class KafkaCommandLog:
         self._followed = self._journal.admin.topic_id(self.topic) or ""
         self._replay_all()
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Take over the writing of a topic that was followed; replay what comes after.
 
-        Raises: as ``open`` does, CommandTopicAnew.
+        Raises: as ``open`` does, CommandTopicRecreated.
         """
         self._check_followed()
         self._mend()
-        self._journal.take_over()
+        self._journal.acquire()
         self._replay()
 
     def _check_followed(self) -> None:
         """Look whether the topic is still the one that was followed.
 
-        Raises: CommandTopicAnew.
+        Raises: CommandTopicRecreated.
         """
         topic_id = self._journal.admin.topic_id(self.topic) or ""
         if self._followed and topic_id not in ("", self._followed):
-            raise CommandTopicAnew(self.topic)
+            raise CommandTopicRecreated(self.topic)
 
     def _ensure_topic(self) -> bool:
         """Return whether the topic was there; make it otherwise."""

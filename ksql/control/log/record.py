@@ -136,7 +136,9 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
             raise TypeError("a text is expected")
         return Command(id_, statement, _changes(body["changes"]), properties, user)
     except versioned_json.NewerVersion as error:
-        raise UnreadableCommand(offset, f"its version is {error.found}, ours {VERSION}") from error
+        raise UnreadableCommand(
+            offset, f"its version is {error.version}, ours {VERSION}"
+        ) from error
     except (UnreadablePlan, topic_acl.ReadOnlyTopic, *DAMAGE) as error:
         parts = (error.message, error.detail) if isinstance(error, KsqlError) else (str(error),)
         said = ": ".join(filter(None, parts))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.changes import BeginRebuild, DeleteSubject, DeleteTopic, EndRebuild
-from ksql.control.engine.context import Context, Moment, Prepared, command_id
+from ksql.control.engine.context import PlanningContext, PlanningInputs, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
 from ksql.control.planning import rebuild
 from ksql.control.planning.compare import check_others
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ksql.sql.syntax import ast
 
 
-def control(stmt: ast.UpgradeControl, context: Context) -> Prepared:
+def control(stmt: ast.UpgradeControl, context: PlanningContext) -> Prepared:
     """Prepare ABORT UPGRADE or ROLLBACK UPGRADE.
 
     Raises: StatementError.
@@ -71,7 +71,7 @@ def by_id(query_id: str, catalog: Catalog) -> PersistentQuery:
     return query
 
 
-def _aborted(query: PersistentQuery, context: Context) -> Prepared:
+def _aborted(query: PersistentQuery, context: PlanningContext) -> Prepared:
     """Give up the candidate; the rows of a table's former version stay for another rollback."""
     under_way = context.catalog.rebuilds.get(query.id)
     if under_way is None:
@@ -86,7 +86,9 @@ def _aborted(query: PersistentQuery, context: Context) -> Prepared:
     )
 
 
-def _rolled_back(query: PersistentQuery, upgrade_id: str | None, context: Context) -> Prepared:
+def _rolled_back(
+    query: PersistentQuery, upgrade_id: str | None, context: PlanningContext
+) -> Prepared:
     """Let the former version continue from its own offsets, next to the one that runs."""
     catalog = context.catalog
     rebuild.check_none(query, catalog)
@@ -110,7 +112,7 @@ def _rolled_back(query: PersistentQuery, upgrade_id: str | None, context: Contex
     )
 
 
-def _results_of_stream(former: FormerVersion, context: Context) -> tuple[Topic, ...]:
+def _results_of_stream(former: FormerVersion, context: PlanningContext) -> tuple[Topic, ...]:
     """Return the topic that the muted results of a stream's former version go to.
 
     That of a table is there since the cut-over: it has the rows of then.
@@ -121,11 +123,11 @@ def _results_of_stream(former: FormerVersion, context: Context) -> tuple[Topic, 
     return (rebuild.results_topic(former.query, topic, context),)
 
 
-def _continued(former: FormerVersion, service_id: str, moment: Moment) -> Rebuild:
+def _continued(former: FormerVersion, service_id: str, inputs: PlanningInputs) -> Rebuild:
     """Return the former version as a candidate: it writes to the topic of its own results."""
     topic = former.query.version.results_topic(service_id)
     candidate = replace(
-        rebuild.writing_to(former.query, topic), offset=moment.offset, cut_over=None, paused=False
+        rebuild.writing_to(former.query, topic), offset=inputs.offset, cut_over=None, paused=False
     )
     return Rebuild(candidate=candidate, source=former.source, rollback=True)
 
@@ -153,7 +155,7 @@ def _check_former(query: PersistentQuery, former: FormerVersion, catalog: Catalo
 
 
 def results_of(
-    queries: Iterable[PersistentQuery], context: Context
+    queries: Iterable[PersistentQuery], context: PlanningContext
 ) -> tuple[DeleteTopic | DeleteSubject, ...]:
     """Delete the results of the candidates and former versions of queries that end."""
     return tuple(

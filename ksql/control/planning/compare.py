@@ -25,7 +25,7 @@ from ksql.sql.upgrade.validate import validate
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from ksql.control.engine.context import Moment
+    from ksql.control.engine.context import PlanningInputs
     from ksql.control.planning.plan_queries import PlannedQuery
     from ksql.control.planning.resolve import ResolvedQuery
     from ksql.sql.catalog import Catalog
@@ -76,7 +76,7 @@ class Compared:
         return self.verdict is not None and self.verdict.accepted
 
 
-def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> Compared:
+def queries(resolved: ResolvedQuery, planned: PlannedQuery, inputs: PlanningInputs) -> Compared:
     """Put the new plan on the old one's id and state, if there is an old one.
 
     Raises: UpgradeRefused, with all reasons at once.
@@ -100,71 +100,73 @@ def queries(resolved: ResolvedQuery, planned: PlannedQuery, moment: Moment) -> C
             lost=resolved.lost,
             store=resolved.store,
         ),
-        moment,
+        inputs,
     )
 
 
-def replacement(new: Replacement, moment: Moment) -> Compared:
+def replacement(new: Replacement, inputs: PlanningInputs) -> Compared:
     """Put the new plan on a running query's id, and on its state if it is replaced in place.
 
     Raises: UpgradeRefused, with all reasons at once.
     """
-    rebuild.check_none(new.writer, moment.catalog)
-    old = codec.loads(new.writer.plan, moment.functions)
+    rebuild.check_none(new.writer, inputs.catalog)
+    old = codec.loads(new.writer.plan, inputs.functions)
     if new.mode == "backfill":
-        return _backfill(new, old, moment)
+        return _backfill(new, old, inputs)
     stems = check_replacement(new.existing, new.source)
-    in_place = _in_place(new, old, moment)
+    in_place = _in_place(new, old, inputs)
     possible = not stems and in_place.accepted
     if new.mode == "in_place" or (new.mode == "auto" and possible):
         if not possible:
-            raise new.refused(stems, in_place.verdict, _way_out(new, old, in_place, moment))
+            raise new.refused(stems, in_place.verdict, _way_out(new, old, in_place, inputs))
         if new.mode == "in_place":
             _refuse_start(new)
         return in_place
-    return _beside(new, old, in_place, moment)
+    return _beside(new, old, in_place, inputs)
 
 
 def _in_place(
-    new: Replacement, old: QueryPlan, moment: Moment, *, filled: bool = False
+    new: Replacement, old: QueryPlan, inputs: PlanningInputs, *, filled: bool = False
 ) -> Compared:
     """Put the new plan on the old one's state, whether that is accepted or not."""
-    plan = inherited(new.plan, old, moment.settings.overrides)
-    verdict, aligned = validate(old, plan, moment.functions, moment.generation, filled=filled)
+    plan = inherited(new.plan, old, inputs.settings.overrides)
+    verdict, aligned = validate(old, plan, inputs.functions, inputs.generation, filled=filled)
     verdict = replace(verdict, inherited=notes(new.plan, plan))
-    return Compared(aligned, _with_store(verdict, new, moment), new.writer.plan)
+    return Compared(aligned, _with_store(verdict, new, inputs), new.writer.plan)
 
 
-def _backfill(new: Replacement, old: QueryPlan, moment: Moment) -> Compared:
+def _backfill(new: Replacement, old: QueryPlan, inputs: PlanningInputs) -> Compared:
     """Return the plan of a candidate that takes the state of kept aggregates over.
 
     Raises: UpgradeRefused, BeginningLost.
     """
-    aligned = _in_place(new, old, moment, filled=True)
+    aligned = _in_place(new, old, inputs, filled=True)
     assert aligned.verdict is not None  # noqa: S101 - two plans were compared
     verdict = backfill.backfilled(aligned.verdict, old, aligned.plan)
     stems = check_replacement(new.existing, new.source)
     if stems or not verdict.accepted:
-        in_place = _in_place(new, old, moment)
-        raise new.refused(stems, verdict, _way_out(new, old, in_place, moment))
+        in_place = _in_place(new, old, inputs)
+        raise new.refused(stems, verdict, _way_out(new, old, in_place, inputs))
     _check_beginning(new)
     plan = rebuild.backfill_plan(aligned.plan, new.start)
     verdict = rebuild.filled(verdict, plan)
     return Compared(plan, verdict, new.writer.plan, rebuilds=True, backfills=True)
 
 
-def _beside(new: Replacement, old: QueryPlan, in_place: Compared, moment: Moment) -> Compared:
+def _beside(
+    new: Replacement, old: QueryPlan, in_place: Compared, inputs: PlanningInputs
+) -> Compared:
     """Return the plan of a candidate.
 
     Raises: UpgradeRefused, if readers of the result could not follow; BeginningLost.
     """
     verdict = in_place.verdict
     assert verdict is not None  # noqa: S101 - two plans were compared
-    stems = _against_rebuild(new, old, in_place, moment)
+    stems = _against_rebuild(new, old, in_place, inputs)
     if stems:
         raise new.refused(stems)
     _check_beginning(new)
-    plan = rebuild.candidate_plan(new.plan, old, moment.settings.overrides, new.start)
+    plan = rebuild.candidate_plan(new.plan, old, inputs.settings.overrides, new.start)
     handed_on = notes(new.plan, plan, {RESET})  # START_MODE says it
     verdict = rebuild.accepted(replace(verdict, inherited=handed_on), plan)
     return Compared(plan, verdict, in_place.old_plan, rebuilds=True)
@@ -206,18 +208,18 @@ def _check_beginning(new: Replacement) -> None:
         raise rebuild.BeginningLost(new.existing.name, new.lost)
 
 
-def _way_out(new: Replacement, old: QueryPlan, in_place: Compared, moment: Moment) -> str:
+def _way_out(new: Replacement, old: QueryPlan, in_place: Compared, inputs: PlanningInputs) -> str:
     """Return the statement that would rebuild the query; empty if none would."""
-    against = _against_rebuild(new, old, in_place, moment)
+    against = _against_rebuild(new, old, in_place, inputs)
     return "" if against else rebuild.statement_of(new.statement)
 
 
 def _against_rebuild(
-    new: Replacement, old: QueryPlan, in_place: Compared, moment: Moment
+    new: Replacement, old: QueryPlan, in_place: Compared, inputs: PlanningInputs
 ) -> list[str]:
     """Return every reason against a rebuild, all about the readers of the result."""
     existing = new.existing
-    stems = check_readers(existing, new.source, moment.catalog)
+    stems = check_readers(existing, new.source, inputs.catalog)
     changes = in_place.verdict.changes if in_place.verdict is not None else ()
     stems += [str(c) for c in changes if c.kind == "unsupported" and not c.allowed]
     if new.plan.partitions != old.partitions:
@@ -238,14 +240,14 @@ def _refuse_start(new: Replacement) -> None:
         )
 
 
-def _with_store(verdict: Verdict, new: Replacement, moment: Moment) -> Verdict:
+def _with_store(verdict: Verdict, new: Replacement, inputs: PlanningInputs) -> Verdict:
     """List another STORE_TYPE: rows go into another store, and results stay what they are."""
     stated, before = (
         {canonical(name): text for name, text in properties}
-        for properties in (moment.settings.overrides.items(), new.writer.properties)
+        for properties in (inputs.settings.overrides.items(), new.writer.properties)
     )
     store = new.store or stated.get(STORE)
-    has = before.get(STORE) or Settings(moment.settings.server).text(STORE)
+    has = before.get(STORE) or Settings(inputs.settings.server).text(STORE)
     if new.writer.kind != "CTAS" or store is None or store.lower() == has.lower():
         return verdict
     text = f"{has.lower()} became {store.lower()}; its rows are moved"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.changes import CutOverQuery
-from ksql.control.engine.context import Context, Prepared, command_id
+from ksql.control.engine.context import PlanningContext, Prepared, command_id
 from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.compare import check_others
 from ksql.core import CUT_OVER_REFUSED
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ksql.sql.catalog import Catalog, DataSource, PersistentQuery
 
 
-def prepared(query_id: str, context: Context, keep_ms: int) -> Prepared:
+def prepared(query_id: str, context: PlanningContext, keep_ms: int) -> Prepared:
     """Return the effects of a candidate's cut-over; a warning if it is there no more, or rests.
 
     The version that runs is kept for so many ms. The former version of before is deleted.
@@ -57,7 +57,7 @@ def prepared(query_id: str, context: Context, keep_ms: int) -> Prepared:
     )
 
 
-def _replaced_former(candidate: PersistentQuery, context: Context) -> tuple[Change, ...]:
+def _replaced_former(candidate: PersistentQuery, context: PlanningContext) -> tuple[Change, ...]:
     """Delete the topic of the version that was kept until now; not that of the candidate itself."""
     former = context.catalog.formers.get(candidate.id)
     if former is None or former.query.version == candidate.version:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, EndQuery, RemoveSource
-from ksql.control.engine.context import Context, Moment, Prepared, command_id
+from ksql.control.engine.context import PlanningContext, PlanningInputs, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, OtherKind, StillUsed
 from ksql.control.planning import abort_rollback, schemas
 from ksql.core import QueryId, StatementError, quote_always
@@ -26,14 +26,14 @@ class ResolvedDrop:
     subjects: tuple[DeleteSubject, ...]
 
 
-def already_gone(stmt: ast.DropSource, moment: Moment) -> str | None:
+def already_gone(stmt: ast.DropSource, inputs: PlanningInputs) -> str | None:
     """Return the warning of an IF EXISTS that finds no source; then there is nothing to do."""
-    if not stmt.if_exists or stmt.name in moment.catalog.sources:
+    if not stmt.if_exists or stmt.name in inputs.catalog.sources:
         return None
     return f"Source {quote_always(stmt.name)} does not exist."
 
 
-def resolved(stmt: ast.DropSource, context: Context) -> ResolvedDrop:
+def resolved(stmt: ast.DropSource, context: PlanningContext) -> ResolvedDrop:
     """Resolve DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC].
 
     Raises: StatementError.
@@ -78,8 +78,8 @@ def effects(drop: ResolvedDrop) -> Prepared:
     )
 
 
-def _refuse_used(source: DataSource, moment: Moment) -> None:
-    catalog = moment.catalog
+def _refuse_used(source: DataSource, inputs: PlanningInputs) -> None:
+    catalog = inputs.catalog
     readers = [q.id for q in catalog.readers(source.name) if q.kind != "CST"]
     readers += abort_rollback.candidates_reading(source.name, catalog)
     writers = [q.id for q in catalog.writers(source.name) if q.id != source.created_by]
@@ -99,16 +99,16 @@ def _refuse_used(source: DataSource, moment: Moment) -> None:
         )
 
 
-def _doomed_topic(source: DataSource, moment: Moment) -> str:
+def _doomed_topic(source: DataSource, inputs: PlanningInputs) -> str:
     if source.read_only:
         raise StatementError(f"Cannot delete topic for read-only source: {source.name}")
     others = [
-        s.name for s in moment.catalog.sources.values() if s.topic == source.topic and s != source
+        s.name for s in inputs.catalog.sources.values() if s.topic == source.topic and s != source
     ]
     if others:
         raise StatementError(
             f"Refusing to delete topic. Found other data sources ({', '.join(others)}) "
             f"using topic {source.topic}"
         )
-    topic_acl.check_delete(source.topic, moment.settings)
+    topic_acl.check_delete(source.topic, inputs.settings)
     return source.topic

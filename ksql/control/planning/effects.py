@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from ksql.control.engine.changes import BeginRebuild, PutQuery, PutSource
-from ksql.control.engine.context import Moment, Prepared, command_id, with_settings
+from ksql.control.engine.context import PlanningInputs, Prepared, command_id, with_settings
 from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.properties import STORE
 from ksql.core import FIRST, QueryId
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 def created_as(
-    resolved: ResolvedQuery, planned: PlannedQuery, compared: Compared, moment: Moment
+    resolved: ResolvedQuery, planned: PlannedQuery, compared: Compared, inputs: PlanningInputs
 ) -> Prepared:
     """Put the result and its query into the catalog; a replaced query keeps its id and pause."""
     stmt, query_id, old = resolved.statement, resolved.query_id, resolved.writer
-    properties = _stated(moment, resolved.store)
+    properties = _stated(inputs, resolved.store)
     if old is not None:
         properties = inherited_properties(dict(old.properties), properties)
     query = PersistentQuery(
@@ -42,17 +42,17 @@ def created_as(
         sources=planned.source.derived_from,
         statement=resolved.text,
         plan=codec.dumps(compared.plan),
-        offset=moment.offset,
+        offset=inputs.offset,
         properties=tuple(sorted(properties.items())),
         paused=old is not None and old.paused,
-        started_at_offset=moment.offset if old is None else old.started_at_offset,
+        started_at_offset=inputs.offset if old is None else old.started_at_offset,
         version_number=FIRST if old is None else old.version_number,
         cut_over=None if old is None else old.cut_over,
     )
     if compared.rebuilds and old is not None:
         registrations = schemas.of_sink(planned.source, resolved.registered)
         like = planned.settled.topic
-        return rebuilt(query, planned.source, like, compared, moment, registrations)
+        return rebuilt(query, planned.source, like, compared, inputs, registrations)
     plans = {} if compared.old_plan is None else {"old": compared.old_plan}
     verdict = compared.verdict
     if verdict is not None and old is not None:
@@ -74,15 +74,15 @@ def rebuilt(
     source: DataSource,
     like: Topic,
     compared: Compared,
-    moment: Moment,
+    inputs: PlanningInputs,
     registrations: tuple[Registration, ...] = (),
 ) -> Prepared:
     """Begin a candidate next to the query, which runs on as it is.
 
     ``source`` is the result as it will be, with these schemas; its topic is ``like``.
     """
-    candidate = replace(query, version_number=moment.number, cut_over=None, paused=False)
-    topic = rebuild.results_topic(candidate, like, moment)
+    candidate = replace(query, version_number=inputs.number, cut_over=None, paused=False)
+    topic = rebuild.results_topic(candidate, like, inputs)
     begun = Rebuild(
         candidate=rebuild.writing_to(candidate, topic.name),
         source=source,
@@ -101,12 +101,12 @@ def rebuilt(
     )
 
 
-def inserted(resolved: ResolvedInsert, planned: PlannedInsert, moment: Moment) -> Prepared:
+def inserted(resolved: ResolvedInsert, planned: PlannedInsert, inputs: PlanningInputs) -> Prepared:
     """Put the query into the catalog."""
     target = resolved.target.name
-    properties = _stated(moment, None)
+    properties = _stated(inputs, None)
     query = _new_query(
-        "INSERT", target, planned.reads, resolved.text, planned.plan, moment, properties
+        "INSERT", target, planned.reads, resolved.text, planned.plan, inputs, properties
     )
     return Prepared(
         command_id=command_id("stream", target, "create"),
@@ -118,7 +118,7 @@ def inserted(resolved: ResolvedInsert, planned: PlannedInsert, moment: Moment) -
 
 
 def declared(
-    resolved: ResolvedSource, planned: PlannedSource, source: DataSource, moment: Moment
+    resolved: ResolvedSource, planned: PlannedSource, source: DataSource, inputs: PlanningInputs
 ) -> Prepared:
     """Put the source into the catalog, that of a SOURCE table together with its query."""
     id_ = command_id(source.kind.lower(), source.name, "create")
@@ -133,8 +133,8 @@ def declared(
             new_topics=topics,
             registrations=registrations,
         )
-    properties = _stated(moment, resolved.store)
-    query = _new_query("CST", "", (source.name,), resolved.text, keeper.plan, moment, properties)
+    properties = _stated(inputs, resolved.store)
+    query = _new_query("CST", "", (source.name,), resolved.text, keeper.plan, inputs, properties)
     return Prepared(
         command_id=id_,
         changes=(PutSource(source), PutQuery(query)),
@@ -162,7 +162,7 @@ def _new_query(
     sources: tuple[str, ...],
     text: str,
     plan: QueryPlan,
-    moment: Moment,
+    inputs: PlanningInputs,
     properties: Mapping[str, str],
 ) -> PersistentQuery:
     return PersistentQuery(
@@ -172,15 +172,15 @@ def _new_query(
         sources=sources,
         statement=text,
         plan=codec.dumps(plan),
-        offset=moment.offset,
+        offset=inputs.offset,
         properties=tuple(sorted(properties.items())),
-        started_at_offset=moment.offset,
+        started_at_offset=inputs.offset,
     )
 
 
-def _stated(moment: Moment, store: str | None) -> dict[str, str]:
+def _stated(inputs: PlanningInputs, store: str | None) -> dict[str, str]:
     """Return the properties that the session or the statement states for its query."""
-    stated = dict(moment.settings.overrides)
+    stated = dict(inputs.settings.overrides)
     return stated if store is None else {**stated, STORE: store}
 
 

@@ -48,7 +48,7 @@ from ksql.sql.upgrade import LISTED, code_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from ksql.control.engine.context import Moment
+    from ksql.control.engine.context import PlanningInputs
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery
     from ksql.core.types import KeyWindow
     from ksql.sql.catalog import Catalog, Topic
@@ -72,16 +72,16 @@ class PlannedQuery:
     settled: topics.SettledTopic
 
 
-def created_as(resolved: ResolvedQuery, moment: Moment) -> PlannedQuery:
+def created_as(resolved: ResolvedQuery, inputs: PlanningInputs) -> PlannedQuery:
     """Plan a CREATE .. AS SELECT.
 
     Raises: StatementError for everything that the language refuses; NotSupportedYet.
     """
     stmt = resolved.statement
-    built = _built(resolved, moment)
+    built = _built(resolved, inputs)
     if built.kind != stmt.kind:
         raise keys.wrong_kind(built.kind)
-    key_format, value_format = _formats(resolved, built, moment)
+    key_format, value_format = _formats(resolved, built, inputs)
     schemas.check_id(key_format, "key")
     schemas.check_id(value_format, "value")
     _check_states(built)
@@ -90,7 +90,7 @@ def created_as(resolved: ResolvedQuery, moment: Moment) -> PlannedQuery:
     validate(value_format, value, "value")
     if resolved.timestamp is not None:
         check_timestamp(resolved.timestamp.name, resolved.timestamp.pattern, (*key, *value))
-    settled = _topic(resolved, built, moment)
+    settled = _topic(resolved, built, inputs)
     sink = Sink(
         source=built.plan,
         name=stmt.name,
@@ -103,23 +103,23 @@ def created_as(resolved: ResolvedQuery, moment: Moment) -> PlannedQuery:
         timestamp=resolved.timestamp,
         window=built.window,
     )
-    check_loop(stmt.name, settled.topic.name, _topics(built), moment.catalog)
+    check_loop(stmt.name, settled.topic.name, _topics(built), inputs.catalog)
     sources, partitions = _sources(built), settled.topic.partitions
-    plan = query_plan(resolved.query_id, sink, sources, moment, partitions)
+    plan = query_plan(resolved.query_id, sink, sources, inputs, partitions)
     return PlannedQuery(plan, _result(resolved, plan, settled.topic, _names(built)), settled)
 
 
-def inserted(resolved: ResolvedInsert, moment: Moment) -> PlannedInsert:
+def inserted(resolved: ResolvedInsert, inputs: PlanningInputs) -> PlannedInsert:
     """Plan an INSERT INTO .. SELECT.
 
     Raises: StatementError, NotSupportedYet.
     """
     stmt, target = resolved.statement, resolved.target
-    built = build(stmt.query, moment.catalog, moment.functions, sink=stmt.name)
-    _check_overlap(stmt.query, moment)
+    built = build(stmt.query, inputs.catalog, inputs.functions, sink=stmt.name)
+    _check_overlap(stmt.query, inputs)
     check_result(built, target)
     built = fitted(built, target)
-    check_loop(target.name, target.topic, _topics(built), moment.catalog)
+    check_loop(target.name, target.topic, _topics(built), inputs.catalog)
     sink = Sink(
         source=built.plan,
         name=target.name,
@@ -132,17 +132,17 @@ def inserted(resolved: ResolvedInsert, moment: Moment) -> PlannedInsert:
         timestamp=None,
         window=target.window,
     )
-    plan = query_plan(resolved.query_id, sink, _sources(built), moment, target.partitions)
+    plan = query_plan(resolved.query_id, sink, _sources(built), inputs, target.partitions)
     return PlannedInsert(plan, _names(built))
 
 
-def transient_plan(query_id: str, query: ast.Query, moment: Moment) -> QueryPlan:
+def transient_plan(query_id: str, query: ast.Query, inputs: PlanningInputs) -> QueryPlan:
     """Plan a push query: its rows go to the client, not to a topic.
 
     All columns are in the value; those of the key are there twice, for the deletions of a table.
     """
-    built = build(query, moment.catalog, moment.functions, persistent=False)
-    _check_overlap(query, moment)
+    built = build(query, inputs.catalog, inputs.functions, persistent=False)
+    _check_overlap(query, inputs)
     sink = Sink(
         source=built.plan,
         name=query_id,
@@ -155,14 +155,14 @@ def transient_plan(query_id: str, query: ast.Query, moment: Moment) -> QueryPlan
         timestamp=None,
         window=None,
     )
-    return query_plan(query_id, sink, _sources(built), moment)
+    return query_plan(query_id, sink, _sources(built), inputs)
 
 
 def query_plan(
     query_id: str,
     sink: Sink,
     sources: Sequence[DataSource],
-    moment: Moment,
+    inputs: PlanningInputs,
     partitions: int = 0,
 ) -> QueryPlan:
     """Add the settings that change results to the plan below a sink.
@@ -172,8 +172,8 @@ def query_plan(
     Raises: PartitionsDiffer; INTERNAL_TOPIC for a source that may not be read.
     """
     check_partitions(sink, {source.name: source.partitions for source in sources})
-    sink = with_windows_placed(sink, moment.catalog.scattered)
-    settings = moment.settings
+    sink = with_windows_placed(sink, inputs.catalog.scattered)
+    settings = inputs.settings
     buckets = settings.number("ksql.query.shuffle.partitions")
     most = max(source.partitions for source in sources)
     for source in sources:
@@ -182,44 +182,46 @@ def query_plan(
     return QueryPlan(
         query_id=query_id,
         sink=sink,
-        buckets=buckets or min(most, moment.parallelism),
+        buckets=buckets or min(most, inputs.parallelism),
         every_change=settings.number("cache.max.bytes.buffering") == 0,
         settings=tuple((name, settings.text(name)) for name in LISTED)
         + tuple(sorted(settings.functions())),
         lanes=lanes,
         partitions=partitions,
         placement=placement(sink, most, partitions, lanes) if partitions else "",
-        code=code_of(sink, moment.functions),
+        code=code_of(sink, inputs.functions),
     )
 
 
-def _built(resolved: ResolvedQuery, moment: Moment) -> Built:
+def _built(resolved: ResolvedQuery, inputs: PlanningInputs) -> Built:
     """Plan the query; a TIMESTAMP column that does not exist comes before a missing key."""
     stmt = resolved.statement
     try:
         built = build(
             stmt.query,
-            moment.catalog,
-            moment.functions,
+            inputs.catalog,
+            inputs.functions,
             sink=stmt.name,
-            keys_as_written=moment.settings.flag("ksql.new.query.planner.enabled"),
+            keys_as_written=inputs.settings.flag("ksql.new.query.planner.enabled"),
         )
-        _check_overlap(stmt.query, moment)
+        _check_overlap(stmt.query, inputs)
         validate(Format("JSON"), built.exchanged, "key")  # no format may have these types as a key
         return built
     except keys.KeyMissing as error:
         timestamp = resolved.timestamp
         if timestamp is not None:
-            sink_columns = columns(error.found, Role.VALUE)
+            sink_columns = columns(error.projected, Role.VALUE)
             check_timestamp(timestamp.name, timestamp.pattern, sink_columns)
         raise
 
 
-def _check_overlap(query: ast.Query, moment: Moment) -> None:
-    check_overlap(query.window, moment.settings.number("ksql.query.windows.per.record.max"))
+def _check_overlap(query: ast.Query, inputs: PlanningInputs) -> None:
+    check_overlap(query.window, inputs.settings.number("ksql.query.windows.per.record.max"))
 
 
-def _formats(resolved: ResolvedQuery, built: Built, moment: Moment) -> tuple[Format, Format]:
+def _formats(
+    resolved: ResolvedQuery, built: Built, inputs: PlanningInputs
+) -> tuple[Format, Format]:
     """Fit the formats to the result: one without key columns has no key format."""
     if built.key:
         key = resolved.key.format()
@@ -229,7 +231,7 @@ def _formats(resolved: ResolvedQuery, built: Built, moment: Moment) -> tuple[For
             raise StatementError("Key format specified for stream without key columns.")
         key = Format("NONE")
     value = resolved.value.format()
-    return key, with_configured_wrap(value, len(built.value), moment.settings)
+    return key, with_configured_wrap(value, len(built.value), inputs.settings)
 
 
 def _check_states(built: Built) -> None:
@@ -250,16 +252,16 @@ def _check_states(built: Built) -> None:
             ) from error
 
 
-def _topic(resolved: ResolvedQuery, built: Built, moment: Moment) -> topics.SettledTopic:
+def _topic(resolved: ResolvedQuery, built: Built, inputs: PlanningInputs) -> topics.SettledTopic:
     windows = [n.window for n in nodes(built.plan) if isinstance(n, Aggregate) and n.window]
     settled = topics.settled(
         resolved.topic,
         resolved.statement.kind,
-        moment.settings,
+        inputs.settings,
         windowed=built.window is not None,
         window_ms=max((window.retention_ms for window in windows), default=0),
     )
-    topic_acl.check_write(settled.topic.name, moment.settings)
+    topic_acl.check_write(settled.topic.name, inputs.settings)
     return settled
 
 

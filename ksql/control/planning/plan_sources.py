@@ -24,7 +24,7 @@ from ksql.sql.catalog import HEADERS_FORMAT, DataSource, Materialization, Topic,
 from ksql.sql.plan import QueryPlan, Select, Sink, Source
 
 if TYPE_CHECKING:
-    from ksql.control.engine.context import Moment
+    from ksql.control.engine.context import PlanningInputs
     from ksql.control.planning.resolve import ResolvedSource
     from ksql.core.types import Column
     from ksql.sql.syntax import ast
@@ -47,7 +47,7 @@ class PlannedSource:
     keeper: Keeper | None = None
 
 
-def declared(resolved: ResolvedSource, moment: Moment) -> PlannedSource:
+def declared(resolved: ResolvedSource, inputs: PlanningInputs) -> PlannedSource:
     """Plan a declared source.
 
     Raises: StatementError.
@@ -62,7 +62,7 @@ def declared(resolved: ResolvedSource, moment: Moment) -> PlannedSource:
     if timestamp is not None:
         check_timestamp(timestamp.name, timestamp.pattern, schema.columns)
     windowed = resolved.window is not None
-    settled = topics.settled(resolved.topic, stmt.kind, moment.settings, windowed=windowed)
+    settled = topics.settled(resolved.topic, stmt.kind, inputs.settings, windowed=windowed)
     source = DataSource(
         name=stmt.name,
         kind=stmt.kind,
@@ -78,7 +78,7 @@ def declared(resolved: ResolvedSource, moment: Moment) -> PlannedSource:
         statement=resolved.whole_text,
     )
     if stmt.read_only and stmt.kind == "TABLE":
-        return _kept(source, settled, moment)
+        return _kept(source, settled, inputs)
     return PlannedSource(source, settled)
 
 
@@ -101,25 +101,27 @@ def grown(source: DataSource, stmt: ast.AlterSource) -> DataSource:
     return replace(source, schema=wider)
 
 
-def _kept(source: DataSource, settled: topics.SettledTopic, moment: Moment) -> PlannedSource:
-    query_id = new_query_id("CST", source.name, moment.number)
+def _kept(
+    source: DataSource, settled: topics.SettledTopic, inputs: PlanningInputs
+) -> PlannedSource:
+    query_id = new_query_id("CST", source.name, inputs.number)
     kept = Materialization(
         query_id,
-        _topic(query_id, source, moment),
+        _topic(query_id, source, inputs),
         _plain(source.key_format),
         HEADERS_FORMAT if source.schema.headers else _plain(source.value_format),
     )
     source = replace(source, materialization=kept)
-    settings = moment.settings.with_overrides({"auto.offset.reset": "earliest"})
-    whole = replace(moment, settings=settings)
+    settings = inputs.settings.with_overrides({"auto.offset.reset": "earliest"})
+    whole = replace(inputs, settings=settings)
     plan = query_plan(query_id, _sink(source, kept), (source,), whole, source.partitions)
     policy = "compact" if source.window is None else "compact,delete"
     topic = Topic(kept.topic, source.partitions, source.replicas, {"cleanup.policy": policy})
     return PlannedSource(source, settled, Keeper(plan, topic))
 
 
-def _topic(query_id: QueryId, source: DataSource, moment: Moment) -> str:
-    owner = application_id(moment.settings.text("ksql.service.id"), query_id)
+def _topic(query_id: QueryId, source: DataSource, inputs: PlanningInputs) -> str:
+    owner = application_id(inputs.settings.text("ksql.service.id"), query_id)
     return f"{owner}-{source.topic}-changelog"
 
 

@@ -18,7 +18,7 @@ from ksql.control.engine.changes import (
     PutType,
     RemoveType,
 )
-from ksql.control.engine.context import Context, Moment, Prepared, command_id
+from ksql.control.engine.context import PlanningContext, PlanningInputs, Prepared, command_id
 from ksql.control.engine.errors import ACTIVE_LIMIT, DoesNotExist, TooManyQueries
 from ksql.control.engine.feature_flags import check_switches
 from ksql.control.planning import (
@@ -55,7 +55,7 @@ DISTRIBUTED = (
 )
 
 
-def prepare(statement: ast.Statement, text: str, context: Context) -> Prepared:
+def prepare(statement: ast.Statement, text: str, context: PlanningContext) -> Prepared:
     """Return the effects of the statement.
 
     Raises: StatementError if it cannot be carried out.
@@ -66,7 +66,7 @@ def prepare(statement: ast.Statement, text: str, context: Context) -> Prepared:
     return prepared
 
 
-def _check_limit(prepared: Prepared, text: str, context: Context) -> None:
+def _check_limit(prepared: Prepared, text: str, context: PlanningContext) -> None:
     """Refuse one query too many; a replacement does not count towards the limit.
 
     Raises: TooManyQueries.
@@ -78,7 +78,7 @@ def _check_limit(prepared: Prepared, text: str, context: Context) -> None:
         raise TooManyQueries(text, len(running), limit)
 
 
-def _prepared(statement: ast.Statement, text: str, context: Context) -> Prepared:
+def _prepared(statement: ast.Statement, text: str, context: PlanningContext) -> Prepared:
     match statement:
         case ast.CreateSource():
             return _declared(statement, text, context)
@@ -113,7 +113,7 @@ def _prepared(statement: ast.Statement, text: str, context: Context) -> Prepared
             raise ServerError(f"{type(statement).__name__} is not a distributed statement")
 
 
-def _created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Prepared:
+def _created_as(stmt: ast.CreateAsSelect, text: str, context: PlanningContext) -> Prepared:
     if there := resolve.already_there(stmt, context.catalog):
         return Prepared(warning=there)
     resolved = resolve.created_as(stmt, text, context)
@@ -122,7 +122,7 @@ def _created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Prepar
     return effects.created_as(resolved, planned, compared, context)
 
 
-def _declared(stmt: ast.CreateSource, text: str, context: Context) -> Prepared:
+def _declared(stmt: ast.CreateSource, text: str, context: PlanningContext) -> Prepared:
     if there := resolve.already_there(stmt, context.catalog):
         return Prepared(warning=there)
     resolved = resolve.declared(stmt, text, context)
@@ -131,7 +131,7 @@ def _declared(stmt: ast.CreateSource, text: str, context: Context) -> Prepared:
     return effects.declared(resolved, planned, source, context)
 
 
-def control(stmt: ast.QueryControl, context: Context) -> Prepared:
+def control(stmt: ast.QueryControl, context: PlanningContext) -> Prepared:
     """Prepare TERMINATE, PAUSE or RESUME of one query or of all.
 
     Raises: StatementError.
@@ -156,7 +156,7 @@ def control(stmt: ast.QueryControl, context: Context) -> Prepared:
     )
 
 
-def _changelogs(queries: Sequence[PersistentQuery], context: Context) -> tuple[Change, ...]:
+def _changelogs(queries: Sequence[PersistentQuery], context: PlanningContext) -> tuple[Change, ...]:
     """Delete the topics that these queries keep for themselves."""
     kept = (source.materialization for source in context.catalog.sources.values())
     ended = {query.id for query in queries}
@@ -169,7 +169,7 @@ def _changelogs(queries: Sequence[PersistentQuery], context: Context) -> tuple[C
     )
 
 
-def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
+def _chosen(stmt: ast.QueryControl, context: PlanningContext) -> list[PersistentQuery]:
     if stmt.query_id is None:
         known = context.catalog.queries.values()
         return [query for query in known if stmt.everything or query.kind != "CST"]
@@ -190,12 +190,12 @@ def _chosen(stmt: ast.QueryControl, context: Context) -> list[PersistentQuery]:
     return [chosen]
 
 
-def created(stmt: ast.CreateType, moment: Moment) -> Prepared:
+def created(stmt: ast.CreateType, inputs: PlanningInputs) -> Prepared:
     """Prepare CREATE TYPE [IF NOT EXISTS] name AS type.
 
     Raises: StatementError.
     """
-    existing = moment.catalog.types.get(stmt.name)
+    existing = inputs.catalog.types.get(stmt.name)
     if existing is not None and stmt.if_not_exists:
         return Prepared(warning=f"{stmt.name} is already registered with type {existing}")
     if existing is not None:
@@ -210,15 +210,15 @@ def created(stmt: ast.CreateType, moment: Moment) -> Prepared:
     )
 
 
-def dropped(stmt: ast.DropType, moment: Moment) -> Prepared:
+def dropped(stmt: ast.DropType, inputs: PlanningInputs) -> Prepared:
     """Prepare DROP TYPE [IF EXISTS] name.
 
     Raises: StatementError.
     """
-    if stmt.name not in moment.catalog.types:
+    if stmt.name not in inputs.catalog.types:
         if stmt.if_exists:
             return Prepared(warning=f"Type '{stmt.name}' does not exist")
-        known = moment.catalog.types
+        known = inputs.catalog.types
         raise DoesNotExist(f"Type {stmt.name} does not exist.", stmt.name, known, ends=True)
     return Prepared(
         command_id=command_id("type", stmt.name, "drop"),

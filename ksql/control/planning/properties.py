@@ -365,7 +365,7 @@ def _window_size(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormatWish:
+class RequestedFormat:
     """One side's format as a statement wants it, together with all defaults.
 
     Format and properties that the clause does not state come from ``inherited``, the latter if the
@@ -421,12 +421,12 @@ def with_configured_wrap(value: Format, columns: int, settings: Settings) -> For
 
 def declared_formats(options: With, settings: Settings, name: str) -> tuple[Format, Format]:
     """Return the formats of a declared source, its columns aside."""
-    key = FormatWish(
+    key = RequestedFormat(
         clause=options.clause("KEY"),
         default=settings.text("ksql.persistence.default.format.key"),
         key_of=name,
     )
-    value = FormatWish(
+    value = RequestedFormat(
         clause=options.clause("VALUE"),
         default=settings.text("ksql.persistence.default.format.value"),
         wrap=options.wrap,

@@ -24,7 +24,7 @@ from ksql.sql.upgrade import RESET, Guarantee, inherited
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from ksql.control.engine.context import Context, Moment
+    from ksql.control.engine.context import PlanningContext, PlanningInputs
     from ksql.control.planning.properties import With
     from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery
     from ksql.sql.plan import QueryPlan
@@ -109,7 +109,7 @@ def replaced_by(stmt: Replacing, catalog: Catalog) -> PersistentQuery | None:
     return next(iter(catalog.writers(stmt.name)), None)
 
 
-def start(options: With, moment: Moment) -> str | None:
+def start(options: With, inputs: PlanningInputs) -> str | None:
     """Read START_MODE, as a plan keeps ``auto.offset.reset``; None if it is not stated.
 
     Raises: InvalidValue.
@@ -123,10 +123,10 @@ def start(options: With, moment: Moment) -> str | None:
         case "now":
             return "latest"
         case _:
-            return f"{AT}{_start_ms(text, moment)}"
+            return f"{AT}{_start_ms(text, inputs)}"
 
 
-def _start_ms(text: str, moment: Moment) -> int:
+def _start_ms(text: str, inputs: PlanningInputs) -> int:
     try:
         time_ms = times.parse_timestamp(text)
     except ValueError as error:
@@ -134,7 +134,7 @@ def _start_ms(text: str, moment: Moment) -> int:
         raise InvalidValue(START, text, reason) from error
     if time_ms < 0:
         raise InvalidValue(START, text, "The time lies before 1970-01-01T00:00:00")
-    if time_ms > moment.now_ms:
+    if time_ms > inputs.now_ms:
         raise InvalidValue(START, text, f"The time lies in the future; write '{_NOW}'")
     return time_ms
 
@@ -215,9 +215,9 @@ def from_the_beginning(stmt: _Stated) -> _Stated:
     return replace(stmt, properties=(*kept, ast.Property(START, ex.StringLit(_EARLIEST))))
 
 
-def results_topic(query: PersistentQuery, like: Topic, moment: Moment) -> Topic:
+def results_topic(query: PersistentQuery, like: Topic, inputs: PlanningInputs) -> Topic:
     """Return the hidden topic of a candidate's results; its size is that of the query's topic."""
-    name = query.version.results_topic(service_id(moment))
+    name = query.version.results_topic(service_id(inputs))
     configs = _TABLE_TOPIC if query.kind == "CTAS" else _STREAM_TOPIC
     return Topic(name, like.partitions, like.replicas, configs)
 
@@ -228,7 +228,9 @@ def writing_to(query: PersistentQuery, topic: str) -> PersistentQuery:
     return replace(query, plan=codec.dumps(replace(plan, sink=replace(plan.sink, topic=topic))))
 
 
-def deletion(query: PersistentQuery, context: Context) -> tuple[DeleteTopic | DeleteSubject, ...]:
+def deletion(
+    query: PersistentQuery, context: PlanningContext
+) -> tuple[DeleteTopic | DeleteSubject, ...]:
     """Return the deletion of a version's hidden topic, if that is there, and of its schemas."""
     topic = query.version.results_topic(service_id(context))
     identity = context.topics.identity(topic)
@@ -236,13 +238,13 @@ def deletion(query: PersistentQuery, context: Context) -> tuple[DeleteTopic | De
     return (*gone, *subjects(query, context))
 
 
-def subjects(query: PersistentQuery, context: Context) -> list[DeleteSubject]:
+def subjects(query: PersistentQuery, context: PlanningContext) -> list[DeleteSubject]:
     """Return the deletion of the schemas that a version has registered for its hidden topic."""
     topic = query.version.results_topic(service_id(context))
     return schemas.deletions_of_results(codec.loads(query.plan).sink, topic, context)
 
 
-def forgotten(query_id: str, context: Context) -> Prepared:
+def forgotten(query_id: str, context: PlanningContext) -> Prepared:
     """Return the effects of a former version's end; a warning if none may be given up."""
     query = context.catalog.query(query_id)
     former = None if query is None else context.catalog.formers.get(query.id)
@@ -262,6 +264,6 @@ def is_over(former: FormerVersion, catalog: Catalog, now_ms: int) -> bool:
     return former.keep_until_ms <= now_ms and not rolls_back
 
 
-def service_id(moment: Moment) -> str:
+def service_id(inputs: PlanningInputs) -> str:
     """Return the service's id, which its topics have in their names."""
-    return moment.settings.text("ksql.service.id")
+    return inputs.settings.text("ksql.service.id")

@@ -24,7 +24,7 @@ from ksql.control.engine.errors import (
 from ksql.control.planning import rebuild, schemas, topics
 from ksql.control.planning.columns import columns_of
 from ksql.control.planning.properties import (
-    FormatWish,
+    RequestedFormat,
     With,
     configured_formats,
     with_configured_wrap,
@@ -47,7 +47,7 @@ from ksql.sql.syntax import expr as ex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.control.engine.context import Context, Moment
+    from ksql.control.engine.context import PlanningContext, PlanningInputs
     from ksql.core import Span
     from ksql.sql.catalog import Catalog
 
@@ -72,10 +72,10 @@ class ResolvedQuery:
     query_id: QueryId
     existing: DataSource | None
     writer: PersistentQuery | None
-    key: FormatWish
-    value: FormatWish
+    key: RequestedFormat
+    value: RequestedFormat
     timestamp: TimestampColumn | None
-    topic: topics.TopicWish
+    topic: topics.RequestedTopic
     registered: schemas.Registered
     store: str | None
     mode: rebuild.ReplaceMode = "in_place"
@@ -109,7 +109,7 @@ class ResolvedSource:
     value_format: Format
     window: KeyWindow | None
     timestamp: TimestampColumn | None
-    topic: topics.TopicWish
+    topic: topics.RequestedTopic
     registered: schemas.Registered
     store: str | None
 
@@ -122,7 +122,7 @@ def already_there(stmt: ast.CreateSource | ast.CreateAsSelect, catalog: Catalog)
     return str(AlreadyExists(stmt.kind, stmt.name, existing))
 
 
-def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> ResolvedQuery:
+def created_as(stmt: ast.CreateAsSelect, text: str, context: PlanningContext) -> ResolvedQuery:
     """Resolve CREATE [OR REPLACE] STREAM|TABLE name WITH (..) AS SELECT ..
 
     Raises: StatementError.
@@ -137,13 +137,13 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Resolve
     writer = _writer(existing, catalog)
     kind = "CSAS" if stmt.kind == "STREAM" else "CTAS"
     mode = rebuild.replace_mode(options, or_replace=stmt.or_replace)
-    key = FormatWish(
+    key = RequestedFormat(
         clause=options.clause("KEY"),
         default=settings.text("ksql.persistence.default.format.key"),
         inherited=None if capabilities(first.key_format.name).empty else first.key_format,
         key_of=stmt.name,
     )
-    value = FormatWish(
+    value = RequestedFormat(
         clause=options.clause("VALUE"), inherited=first.value_format, wrap=options.wrap
     )
     topic = options.topic or settings.text("ksql.output.topic.name.prefix") + stmt.name
@@ -156,7 +156,7 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Resolve
         key=key,
         value=value,
         timestamp=options.timestamp(),
-        topic=topics.wished(topic, options, context.topics, _like(first, context)),
+        topic=topics.requested(topic, options, context.topics, _like(first, context)),
         registered=schemas.given(topic, (("key", key), ("value", value)), context.registry),
         store=options.store(queryable=stmt.kind == "TABLE"),
         mode=mode,
@@ -165,20 +165,22 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: Context) -> Resolve
     )
 
 
-def lost(query: ast.Query, context: Context) -> dict[str, int]:
+def lost(query: ast.Query, context: PlanningContext) -> dict[str, int]:
     """Return the streams whose topics have lost their first records, with how many these were."""
     origins = (origin.source for origin in sources_of(query.source, context.catalog))
     counts = {s.name: context.topics.lost(s.topic) for s in origins if s.kind == "STREAM"}
     return {name: count for name, count in counts.items() if count}
 
 
-def _replaced(stmt: ast.CreateSource | ast.CreateAsSelect, moment: Moment) -> DataSource | None:
+def _replaced(
+    stmt: ast.CreateSource | ast.CreateAsSelect, inputs: PlanningInputs
+) -> DataSource | None:
     """Find the source that the statement replaces.
 
     Raises: AlreadyExists if it may not.
     """
-    existing = moment.catalog.sources.get(stmt.name)
-    allowed = stmt.or_replace and moment.settings.flag(OR_REPLACE)
+    existing = inputs.catalog.sources.get(stmt.name)
+    allowed = stmt.or_replace and inputs.settings.flag(OR_REPLACE)
     if existing is not None and not allowed:
         raise AlreadyExists(stmt.kind, stmt.name, existing)
     return existing
@@ -229,7 +231,7 @@ def _advice(source: DataSource, writers: Sequence[PersistentQuery]) -> str:
     return f"Terminate {ids} first: what counts is who writes topic {source.topic}."
 
 
-def _like(first: DataSource, context: Context) -> Topic:
+def _like(first: DataSource, context: PlanningContext) -> Topic:
     """Return the topic whose partitions, replicas and retention a result's topic takes over."""
     inherits = context.settings.flag("ksql.create.topic.inherit.source.replicas.enabled")
     read = context.topics.describe(first.topic)
@@ -237,7 +239,7 @@ def _like(first: DataSource, context: Context) -> Topic:
     return Topic(first.topic, first.partitions, replicas, read.configs if read else {})
 
 
-def declared(stmt: ast.CreateSource, text: str, context: Context) -> ResolvedSource:
+def declared(stmt: ast.CreateSource, text: str, context: PlanningContext) -> ResolvedSource:
     """Resolve CREATE [OR REPLACE] [SOURCE] STREAM|TABLE name (columns) WITH (..).
 
     Raises: StatementError, RegistryUnreachable.
@@ -265,20 +267,20 @@ def declared(stmt: ast.CreateSource, text: str, context: Context) -> ResolvedSou
         value_format=value_format,
         window=options.window(),
         timestamp=options.timestamp(),
-        topic=topics.wished(options.topic, options, context.topics),
+        topic=topics.requested(options.topic, options, context.topics),
         registered=registered,
         store=options.store(queryable=stmt.read_only and stmt.kind == "TABLE"),
     )
 
 
-def altered(stmt: ast.AlterSource, moment: Moment) -> DataSource:
+def altered(stmt: ast.AlterSource, inputs: PlanningInputs) -> DataSource:
     """Find the source of an ALTER STREAM|TABLE.
 
     Raises: StatementError.
     """
-    source = moment.catalog.sources.get(stmt.name)
+    source = inputs.catalog.sources.get(stmt.name)
     if source is None:
-        raise DoesNotExist(f"Source {stmt.name} does not exist", stmt.name, moment.catalog.sources)
+        raise DoesNotExist(f"Source {stmt.name} does not exist", stmt.name, inputs.catalog.sources)
     kind = source.kind.lower()
     if source.kind != stmt.kind:
         raise OtherKind(source, "ALTER", stmt.kind)
@@ -295,24 +297,24 @@ def altered(stmt: ast.AlterSource, moment: Moment) -> DataSource:
     return source
 
 
-def inserted(stmt: ast.InsertInto, text: str, moment: Moment) -> ResolvedInsert:
+def inserted(stmt: ast.InsertInto, text: str, inputs: PlanningInputs) -> ResolvedInsert:
     """Resolve INSERT INTO name SELECT ..
 
     Raises: StatementError.
     """
     _refuse_limit(stmt.query, "INSERT INTO")
-    target = _insert_target(stmt, moment)
-    query_id = _insert_id(stmt, moment)
+    target = _insert_target(stmt, inputs)
+    query_id = _insert_id(stmt, inputs)
     return ResolvedInsert(statement=stmt, text=text, query_id=query_id, target=target)
 
 
-def _insert_target(stmt: ast.InsertInto, moment: Moment) -> DataSource:
-    target = moment.catalog.sources.get(stmt.name)
+def _insert_target(stmt: ast.InsertInto, inputs: PlanningInputs) -> DataSource:
+    target = inputs.catalog.sources.get(stmt.name)
     if target is None:
         raise DoesNotExist(
             f"{position_text(stmt.target)}Source {quote_always(stmt.name)} does not exist.",
             stmt.name,
-            moment.catalog.sources,
+            inputs.catalog.sources,
         )
     if target.kind == "TABLE":
         raise StatementError(
@@ -320,13 +322,13 @@ def _insert_target(stmt: ast.InsertInto, moment: Moment) -> DataSource:
         )
     if target.read_only:
         raise StatementError(f"Cannot insert into read-only stream: {stmt.name}")
-    topic_acl.check_write(target.topic, moment.settings, "insert into")
+    topic_acl.check_write(target.topic, inputs.settings, "insert into")
     if target.schema.headers:
         raise StatementError(f"Cannot insert into {stmt.name} because it has header columns")
     return target
 
 
-def _insert_id(stmt: ast.InsertInto, moment: Moment) -> QueryId:
+def _insert_id(stmt: ast.InsertInto, inputs: PlanningInputs) -> QueryId:
     for prop in stmt.properties:
         if prop.name.upper() != "QUERY_ID":
             raise StatementError(
@@ -350,10 +352,10 @@ def _insert_id(stmt: ast.InsertInto, moment: Moment) -> QueryId:
                 f"Query ID '{query_id}' is reserved: it stands for all queries.", span=prop.span
             )
         check_length(query_id, prop.span)
-        if moment.catalog.query(query_id) is not None:
+        if inputs.catalog.query(query_id) is not None:
             raise StatementError(f"Query ID '{query_id}' already exists.", span=prop.span)
         return QueryId(query_id)
-    return new_query_id("INSERTQUERY", stmt.name, moment.number)
+    return new_query_id("INSERTQUERY", stmt.name, inputs.number)
 
 
 LONGEST: Final = 200

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.control.engine.changes import DeleteSubject
-from ksql.control.planning.properties import FormatWish, With, declared_formats
+from ksql.control.planning.properties import RequestedFormat, With, declared_formats
 from ksql.core import ServerError, StatementError
 from ksql.core.types import capabilities
 from ksql.formats import (
@@ -32,7 +32,7 @@ from ksql.sql.syntax import ast
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ksql.control.engine.context import Context
+    from ksql.control.engine.context import PlanningContext
     from ksql.core.types import Format
     from ksql.formats import Registered as Version
     from ksql.formats import Registry
@@ -116,7 +116,7 @@ class Registered:
 
 
 def completed(
-    stmt: ast.CreateSource, options: With, context: Context
+    stmt: ast.CreateSource, options: With, context: PlanningContext
 ) -> tuple[ast.CreateSource, Registered]:
     """Give the statement the columns that the registry knows for it.
 
@@ -173,18 +173,18 @@ def _present(
 
 
 def given(
-    topic: str, wishes: Iterable[tuple[Side, FormatWish]], registry: Registry | None
+    topic: str, requests: Iterable[tuple[Side, RequestedFormat]], registry: Registry | None
 ) -> Registered:
-    """Look up the schemas that the wishes for a result's formats name by id.
+    """Look up the schemas that the request for a result's formats name by id.
 
     Raises: StatementError, RegistryUnreachable.
     """
     schemas: dict[Side, FoundSchema] = {}
-    for side, wish in wishes:
-        if wish.clause.schema_id is None or registry is None or not wish.name:
+    for side, request in requests:
+        if request.clause.schema_id is None or registry is None or not request.name:
             continue
-        if capabilities(wish.name).infers:
-            schemas[side] = look_up(wish.format(), side, topic, registry)
+        if capabilities(request.name).infers:
+            schemas[side] = look_up(request.format(), side, topic, registry)
     return Registered(there=registry is not None, given=schemas)
 
 
@@ -194,12 +194,12 @@ def _required(registry: Registry | None, format_: Format, topic: str) -> Registr
     return registry
 
 
-def deletions(source: DataSource, context: Context) -> list[DeleteSubject]:
+def deletions(source: DataSource, context: PlanningContext) -> list[DeleteSubject]:
     """Return the changes that delete the subjects of a source's topic as they are now."""
     return _deletions(subjects_of(source), context)
 
 
-def deletions_of_results(sink: Sink, topic: str, context: Context) -> list[DeleteSubject]:
+def deletions_of_results(sink: Sink, topic: str, context: PlanningContext) -> list[DeleteSubject]:
     """Return the same of a topic to which a version of a query has written its results."""
     sides: tuple[tuple[Side, Format], ...] = (
         ("key", sink.key_format),
@@ -211,7 +211,7 @@ def deletions_of_results(sink: Sink, topic: str, context: Context) -> list[Delet
     return _deletions(subjects, context)
 
 
-def _deletions(subjects: Iterable[str], context: Context) -> list[DeleteSubject]:
+def _deletions(subjects: Iterable[str], context: PlanningContext) -> list[DeleteSubject]:
     if context.registry is None:
         return []
     versions = [context.registry.latest(subject) for subject in subjects]

@@ -23,7 +23,7 @@ MOST_REPLICAS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicWish:
+class RequestedTopic:
     """The topic of a statement: the properties that it states, and Kafka's topic of that name.
 
     A new topic takes partitions, replicas and retention over from ``like``.
@@ -45,9 +45,11 @@ class SettledTopic:
     is_new: bool
 
 
-def wished(name: str, options: With, topics: Topics, like: Topic | None = None) -> TopicWish:
-    """Read the wish from a WITH clause, and look for the topic."""
-    return TopicWish(
+def requested(
+    name: str, options: With, topics: Topics, like: Topic | None = None
+) -> RequestedTopic:
+    """Read what a WITH clause asks for, and look for the topic."""
+    return RequestedTopic(
         name=name,
         partitions=options.number("PARTITIONS"),
         replicas=options.number("REPLICAS"),
@@ -58,7 +60,12 @@ def wished(name: str, options: With, topics: Topics, like: Topic | None = None) 
 
 
 def settled(
-    wish: TopicWish, kind: SourceKind, settings: Settings, *, windowed: bool, window_ms: int = 0
+    request: RequestedTopic,
+    kind: SourceKind,
+    settings: Settings,
+    *,
+    windowed: bool,
+    window_ms: int = 0,
 ) -> SettledTopic:
     """Decide whether the topic is to be created, and how.
 
@@ -67,33 +74,37 @@ def settled(
     Raises: StatementError if the counts differ from those of the existing topic, or none is given
     for a new one.
     """
-    if wish.retention_ms is not None and kind == "TABLE" and not windowed:
+    if request.retention_ms is not None and kind == "TABLE" and not windowed:
         raise StatementError(
             "Invalid config variable in the WITH clause: RETENTION_MS. "
             "Non-windowed tables do not support retention."
         )
-    topic_acl.check_read(wish.name, "use")
-    if wish.existing is not None:
-        _check_same(wish, wish.existing)
-        return SettledTopic(wish.existing, is_new=False)
-    topic_acl.check_write(wish.name, settings, "create")
-    count = wish.like.partitions if wish.partitions is None and wish.like else wish.partitions
+    topic_acl.check_read(request.name, "use")
+    if request.existing is not None:
+        _check_same(request, request.existing)
+        return SettledTopic(request.existing, is_new=False)
+    topic_acl.check_write(request.name, settings, "create")
+    count = (
+        request.like.partitions
+        if request.partitions is None and request.like
+        else request.partitions
+    )
     if count is None:
         raise StatementError(
-            f"Topic '{wish.name}' does not exist. If you want to create a new topic for the "
+            f"Topic '{request.name}' does not exist. If you want to create a new topic for the "
             f"{kind.lower()} please re-run the statement providing the required "
             "'PARTITIONS' configuration in the WITH clause (and optionally 'REPLICAS').",
-            hint=f"For example: CREATE {kind} .. WITH (KAFKA_TOPIC='{wish.name}', PARTITIONS=1, "
+            hint=f"For example: CREATE {kind} .. WITH (KAFKA_TOPIC='{request.name}', PARTITIONS=1, "
             "..);",
         )
     _check_count("partitions", count, MOST_PARTITIONS)
-    replicas = wish.replicas
+    replicas = request.replicas
     if replicas is None:
-        replicas = wish.like.replicas if wish.like else 1
+        replicas = request.like.replicas if request.like else 1
     else:
         _check_count("replicas", replicas, MOST_REPLICAS)
-    configs = _configs(wish, kind, windowed=windowed, window_ms=window_ms)
-    return SettledTopic(Topic(wish.name, count, replicas, configs), is_new=True)
+    configs = _configs(request, kind, windowed=windowed, window_ms=window_ms)
+    return SettledTopic(Topic(request.name, count, replicas, configs), is_new=True)
 
 
 def _check_count(what: str, count: int, most: int) -> None:
@@ -103,29 +114,29 @@ def _check_count(what: str, count: int, most: int) -> None:
         )
 
 
-def _check_same(wish: TopicWish, topic: Topic) -> None:
-    unset = -1 if wish.retention_ms is None else wish.retention_ms
+def _check_same(request: RequestedTopic, topic: Topic) -> None:
+    unset = -1 if request.retention_ms is None else request.retention_ms
     for word, expected, has in (
-        ("partitions", wish.partitions, topic.partitions),
-        ("replicas", wish.replicas, topic.replicas),
-        ("retention", wish.retention_ms, int(topic.configs.get(_RETENTION, unset))),
+        ("partitions", request.partitions, topic.partitions),
+        ("replicas", request.replicas, topic.replicas),
+        ("retention", request.retention_ms, int(topic.configs.get(_RETENTION, unset))),
     ):
         if expected is not None and expected != has:
             raise StatementError(
-                f"A Kafka topic with the name '{wish.name}' already exists, with different "
+                f"A Kafka topic with the name '{request.name}' already exists, with different "
                 "partition/replica configuration than required. "
                 f"KSQL expects {expected} {word} (topic has {has})."
             )
 
 
 def _configs(
-    wish: TopicWish, kind: SourceKind, *, windowed: bool, window_ms: int
+    request: RequestedTopic, kind: SourceKind, *, windowed: bool, window_ms: int
 ) -> dict[str, str]:
     policy = "delete" if kind == "STREAM" else "compact,delete" if windowed else "compact"
     configs = {"cleanup.policy": policy}
-    retention = wish.retention_ms
-    if retention is None and wish.like is not None and policy != "compact":
-        retention = int(wish.like.configs.get(_RETENTION, _DEFAULT_RETENTION_MS))
+    retention = request.retention_ms
+    if retention is None and request.like is not None and policy != "compact":
+        retention = int(request.like.configs.get(_RETENTION, _DEFAULT_RETENTION_MS))
     if retention is not None:
         configs[_RETENTION] = str(retention if retention < 0 else max(retention, window_ms))
     return configs

@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.changes import PutQuery
-from ksql.control.engine.context import Context, Moment, Prepared, command_id, with_settings
+from ksql.control.engine.context import (
+    PlanningContext,
+    PlanningInputs,
+    Prepared,
+    command_id,
+    with_settings,
+)
 from ksql.control.engine.errors import BadProperty, DoesNotExist
 from ksql.control.planning import compare, effects, plan_queries, rebuild, resolve
 from ksql.control.planning.properties import With
@@ -47,7 +53,7 @@ class _Resolved:
     target: DataSource
 
 
-def replaced(stmt: ast.ReplaceQuery, text: str, context: Context) -> Prepared:
+def replaced(stmt: ast.ReplaceQuery, text: str, context: PlanningContext) -> Prepared:
     """Prepare CREATE OR REPLACE QUERY.
 
     Raises: StatementError.
@@ -115,7 +121,7 @@ def _unnamed(stmt: ast.ReplaceQuery, writer: PersistentQuery) -> ast.InsertInto:
 
 
 def _replacement(
-    resolved: _Resolved, planned: PlannedInsert, context: Context
+    resolved: _Resolved, planned: PlannedInsert, context: PlanningContext
 ) -> compare.Replacement:
     stmt, target = resolved.statement, resolved.target
     options = With(stmt.properties, ddl=False)
@@ -140,17 +146,17 @@ def _replacement(
 
 
 def _query(
-    resolved: _Resolved, planned: PlannedInsert, compared: compare.Compared, moment: Moment
+    resolved: _Resolved, planned: PlannedInsert, compared: compare.Compared, inputs: PlanningInputs
 ) -> PersistentQuery:
     """Return the query under its id, with the new plan and what the statement states for it."""
     old = resolved.writer
-    stated = inherited_properties(dict(old.properties), dict(moment.settings.overrides))
+    stated = inherited_properties(dict(old.properties), dict(inputs.settings.overrides))
     return replace(
         old,
         sources=planned.reads,
         statement=resolved.text,
         plan=codec.dumps(compared.plan),
-        offset=moment.offset,
+        offset=inputs.offset,
         properties=tuple(sorted(stated.items())),
     )
 
@@ -160,7 +166,7 @@ def _rebuilt(
     resolved: _Resolved,
     planned: PlannedInsert,
     compared: compare.Compared,
-    context: Context,
+    context: PlanningContext,
 ) -> Prepared:
     """Begin a candidate next to the query, which runs on as it is."""
     target = resolved.target

@@ -10,7 +10,7 @@ from ksql.control.statements import entities as e
 from ksql.core import UnknownName, application_id, near
 from ksql.exec.dataflow import changes_sent, plan_of, time_counted
 from ksql.exec.dataflow.topology import stages, topology
-from ksql.functions import describe as functions
+from ksql.functions import describe
 from ksql.sql.plan import sources as plan_sources
 from ksql.sql.plan.explain import explain as plan_text
 from ksql.sql.syntax import ast
@@ -360,7 +360,7 @@ def describe_function(stmt: ast.DescribeFunction, request: Request) -> e.Entity:
             variation.returns,
             variation.description,
         )
-        for variation in functions.describe(function)
+        for variation in describe(function)
     )
     return e.DescribeFunction(
         statement_text=request.text,

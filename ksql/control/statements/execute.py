@@ -37,7 +37,7 @@ from ksql.sql.syntax import Parsed, RawStatement, ast, parse_one, split
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ksql.control.engine.context import Context
+    from ksql.control.engine.context import PlanningContext
     from ksql.control.statements.entities import Entity
     from ksql.control.statements.services import Handler, Handlers
     from ksql.core import Settings, Token
@@ -294,7 +294,7 @@ def single(
 
 
 def parsed_one(raw: RawStatement, request: Request, catalog: Catalog | None = None) -> Parsed:
-    """Parse with the types and variables of the request's moment."""
+    """Parse with the types and variables of the request's inputs."""
     return _names(request, catalog).parse(raw)
 
 
@@ -331,8 +331,8 @@ def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:
 
 
 def _pretend(
-    parsed: Parsed, request: Request, context: Context, *, recorded: bool
-) -> tuple[Context, Prepared | None]:
+    parsed: Parsed, request: Request, context: PlanningContext, *, recorded: bool
+) -> tuple[PlanningContext, Prepared | None]:
     statement = parsed.statement
     match statement:
         case ast.SetProperty() | ast.UnsetProperty() | ast.Define() | ast.Undefine():
@@ -373,7 +373,7 @@ def _note_refusal(
         request.engine.note_refusal(query, refused, text, mode, request.user)
 
 
-def _left_by(prepared: Prepared, context: Context) -> Context:
+def _left_by(prepared: Prepared, context: PlanningContext) -> PlanningContext:
     """Return the sandbox after a statement."""
     catalog = context.catalog
     for change in prepared.changes:

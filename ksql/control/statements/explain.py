@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ksql.control.engine.context import Prepared
 from ksql.control.engine.errors import UpgradeRefused
-from ksql.control.engine.rebuild_room import check_room
+from ksql.control.engine.rebuild_progress import check_room
 from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements import entities as e
@@ -24,7 +24,7 @@ from ksql.sql.syntax import ast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.control.engine.context import Context
+    from ksql.control.engine.context import PlanningContext
     from ksql.control.statements.services import Handlers, Request
     from ksql.sql.plan import QueryPlan
     from ksql.sql.upgrade import ReplacementKind
@@ -85,7 +85,9 @@ def _dry(target: ast.Statement, request: Request) -> Explained:
             raise StatementError("The provided statement does not run a ksql query")
 
 
-def _dry_create(target: _Creating, text: str, request: Request, context: Context) -> Explained:
+def _dry_create(
+    target: _Creating, text: str, request: Request, context: PlanningContext
+) -> Explained:
     try:
         prepared = request.engine.dry_run(target, text, request.settings)
     except UpgradeRefused as refused:

@@ -8,7 +8,6 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.core.process import lease
-    from ksql.core.process.background import call_within, in_background
     from ksql.core.process.child import Child
     from ksql.core.process.jars import (
         LOCK,
@@ -23,18 +22,22 @@ if TYPE_CHECKING:
     from ksql.core.process.jvm import Java, as_admin, find_java
     from ksql.core.process.lease import Lease, NotLeader
     from ksql.core.process.lock import DirectoryBusy, FileLock, await_predecessors
-    from ksql.core.process.periodic import PeriodicWorker, RepeatedFailure
+    from ksql.core.process.periodic import (
+        PeriodicWorker,
+        RepeatedFailure,
+        call_within,
+        in_background,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "background": "call_within in_background",
             "child": "Child",
             "jars": "Jar JarSet LOCK cache_dir jar_dir locked present sha256",
             "jvm": "Java as_admin find_java",
             "lease": "Lease NotLeader",
             "lock": "DirectoryBusy FileLock await_predecessors",
-            "periodic": "PeriodicWorker RepeatedFailure",
+            "periodic": "PeriodicWorker RepeatedFailure call_within in_background",
         },
     )
 

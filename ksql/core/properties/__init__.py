@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.core.properties.javas import is_javas
-from ksql.core.properties.model import LONG_MAX, Property
+from ksql.core.properties.model import LONG_MAX, Property, is_javas
 
 __all__ = [
     "LONG_MAX",

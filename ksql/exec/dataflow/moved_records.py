@@ -24,7 +24,7 @@ TIME, SEQUENCE_KEY, TOPIC, PARTITION, OFFSET = range(5)
 
 PLACE_ROWS: Final = 5
 
-Place = tuple[int, int, int, int]
+Origin = tuple[int, int, int, int]
 """Sequence key, number of the topic, partition and offset of a record."""
 
 
@@ -62,7 +62,7 @@ class MovedRecords(NamedTuple):
         return self.headers or [None] * len(self.keys)
 
 
-def with_place(headers: Headers | None, origin: Place) -> Headers:
+def with_place(headers: Headers | None, origin: Origin) -> Headers:
     """Return what travels in the place of headers."""
     return cast("Headers", (headers, origin))
 
@@ -84,7 +84,7 @@ def moved(results: Sequence[OutRecord]) -> MovedRecords:
     if not results:
         return MovedRecords.joined(())
     keys, values, times, carried = zip(*results, strict=True)
-    headers, origins = zip(*cast("Sequence[tuple[Any, Place]]", carried), strict=True)
+    headers, origins = zip(*cast("Sequence[tuple[Any, Origin]]", carried), strict=True)
     places = np.empty((PLACE_ROWS, len(keys)), np.int64)
     places[TIME] = times
     places[SEQUENCE_KEY:] = np.array(origins, np.int64).T

@@ -67,27 +67,27 @@ def stages(plan: QueryPlan) -> list[str]:
     return [_steps(stage) for stage in layout(plan.sink).stages]
 
 
-def _lines(plan: QueryPlan, cut: Layout, functions: Functions) -> Iterator[str]:
-    for number, source in enumerate(cut.sources):
+def _lines(plan: QueryPlan, program_layout: Layout, functions: Functions) -> Iterator[str]:
+    for number, source in enumerate(program_layout.sources):
         yield f"source {number}: topic {source.topic} ({source.kind} {source.name})"
     counted = time_counted(plan)
     if counted is not None:
         yield f"stream time: {counted}"
-    for number, stage in enumerate(cut.stages):
+    for number, stage in enumerate(program_layout.stages):
         yield f"stage {number}: {_steps(stage)}, over {plan.buckets} buckets"
         for stage_input in stage.stage_inputs:
             entry, key = stage_input.segment.entry, ", ".join(map(show, stage_input.key))
             more = f"; {sending(plan)}" if regroups(stage, stage_input) else ""
-            if plan.lanes and moves(cut, stage, stage_input) is not None:
+            if plan.lanes and moves(program_layout, stage, stage_input) is not None:
                 more += ", repartitioned"
             if entry.kind == "source":
                 more += _combining(plan, stage, functions)
             yield f"  from {entry.kind} {entry.index} by {key}{more}"
         for step in (*stage.before, stage.node):
             yield f"  state: {_state(step)}"
-    entry = cut.exit.segment.entry
+    entry = program_layout.exit.segment.entry
     target = f"topic {plan.sink.topic}" if plan.sink.topic else "the client"
-    yield f"sink: {target}, from {entry.kind} {entry.index}{_emission(plan, cut)}"
+    yield f"sink: {target}, from {entry.kind} {entry.index}{_emission(plan, program_layout)}"
     yield from _placing(plan)
     if plan.sink.topic and plan.sink.window is not None and not plan.sink.gathered:
         yield "  the windows of a key lie in several partitions, as an earlier version placed them"
@@ -171,8 +171,8 @@ def _state(node: Stateful) -> str:
             return "the rows by key, for what a change replaces"
 
 
-def _emission(plan: QueryPlan, cut: Layout) -> str:
-    if not any(isinstance(stage.node, Aggregate) for stage in cut.stages):
+def _emission(plan: QueryPlan, program_layout: Layout) -> str:
+    if not any(isinstance(stage.node, Aggregate) for stage in program_layout.stages):
         return ""
     if any(isinstance(node, EmitFinal) for node in nodes(plan.sink)):
         return ", each window once, when it has closed"

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from ksql.exec.expressions import meter
-from ksql.exec.expressions.compile import Projection, compile_expr, compile_projection
-from ksql.exec.expressions.constants import constant_value, strict
+from ksql.exec.expressions.compile import (
+    Projection,
+    compile_expr,
+    compile_projection,
+    constant_value,
+    strict,
+)
 from ksql.exec.expressions.errors import Log
 
 __all__ = [

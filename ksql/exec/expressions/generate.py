@@ -25,10 +25,9 @@ from ksql.core.types import (
     coerce,
     model,
 )
-from ksql.exec.expressions import support
 from ksql.exec.expressions.compare import compare_code, in_code, like_code
 from ksql.exec.expressions.emit import Block, Code, doubtful, is_atom
-from ksql.exec.expressions.errors import null_boolean
+from ksql.exec.expressions.errors import NullOperand, null_boolean
 from ksql.exec.expressions.meter import called, counted, is_counted, walked
 from ksql.exec.expressions.numbers import arithmetic_code, negate_code
 from ksql.functions import Functions, instantiate_scalar
@@ -37,6 +36,20 @@ from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:
     from ksql.core.types import SqlType
+
+
+def element(array: list[Any] | None, index: int | None) -> Any:
+    """Return an element by its place from 1, or from the end if negative; NULL if there is none.
+
+    Raises: NullOperand for a NULL index.
+    """
+    if array is None:
+        return None
+    if index is None:
+        raise NullOperand
+    if index == 0 or abs(index) > len(array):
+        return None
+    return array[index - 1 if index > 0 else index]
 
 
 NESTED_GUARDS = "ksql.nested.error.set.null"
@@ -224,7 +237,7 @@ class Generator:
                 return "None"
             at = index - 1 if index > 0 else index
             return f"({base}[{at}] if {base} is not None and len({base}) >= {abs(index)} else None)"
-        return f"{self.code.library(support.element)}({base}, {self.value(node.index)})"
+        return f"{self.code.library(element)}({base}, {self.value(node.index)})"
 
     def _let(self, node: b.Let) -> str:
         """Return the body's code, with the value in a temporary before the guards of the body."""

@@ -203,7 +203,7 @@ class MemoryRunner:
         self._resting.pop(version, None)
         self._cut_over.pop(version, None)
 
-    def make_way(
+    def prepare_switch(
         self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
     ) -> Switch:
         """Try the new plan over the records that wait, and let the old one rest."""
@@ -215,12 +215,12 @@ class MemoryRunner:
         self.stop(old.version)
         return Switch(0, _offsets(running.positions))
 
-    def take_over(self, new: PersistentQuery) -> AwaitFirst:
+    def commit_switch(self, new: PersistentQuery) -> AwaitFirst:
         """Continue with the new plan on the same state and positions."""
         self.start(new)
         return lambda _timeout_s: FirstBatch(0)
 
-    def give_back(self, old: PersistentQuery) -> None:
+    def rollback_switch(self, old: PersistentQuery) -> None:
         """Continue with the old plan."""
         self.resume([old])
 
@@ -240,7 +240,7 @@ class MemoryRunner:
     def check_former(self, query: PersistentQuery) -> None:
         """Pass: a cut-over is completed at once here."""
 
-    def meet(
+    def stop_at_same_offsets(
         self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
     ) -> Switch:
         """Have both read what is there, and let them rest.
@@ -273,7 +273,7 @@ class MemoryRunner:
             key, value, timestamp, headers = record
             self._topics.append(hidden, key, value, timestamp, headers)
 
-    def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+    def resume_both(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Continue both; not one that was forgotten meanwhile."""
         self.resume(query for query in (old, candidate) if query.version in self._resting)
 
@@ -452,7 +452,7 @@ class MemoryFeed:
                 self._topics.written.wait(_POLL_S)
             return self._taken()
 
-    def hold(self, places: Collection[tuple[str, int]]) -> None:
+    def pause(self, places: Collection[tuple[str, int]]) -> None:
         """Read no more of these partitions, until another call leaves them out."""
         self._held = set(places)
 

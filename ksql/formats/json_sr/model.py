@@ -71,7 +71,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Located:
     """A schema and what its references are resolved against."""
 
     schema: Json
@@ -85,9 +85,9 @@ class Document:
         documents = {name: _resource(one) for name, one in imported.items()}
         root = _resource(text)
         registry: Registry[Json] = Registry().with_resources(documents.items())
-        self._root = _Place(root.contents, registry.resolver_with_root(root))
+        self._root = _Located(root.contents, registry.resolver_with_root(root))
         self._nodes: dict[int, Node] = {}
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, _Located] = {}
 
     @property
     def root(self) -> Node:
@@ -113,9 +113,9 @@ class Document:
 
     def child(self, node: Node, schema: Json) -> Node:
         """Return the node of a schema inside of a node's keywords."""
-        return self._node(_Place(schema, self._places[id(node)].resolver))
+        return self._node(_Located(schema, self._places[id(node)].resolver))
 
-    def _node(self, location: _Place) -> Node:
+    def _node(self, location: _Located) -> Node:
         location = self._follow(location)
         if isinstance(location.schema, bool) or not isinstance(location.schema, dict):
             return Node("any" if location.schema else "never", {})
@@ -126,7 +126,7 @@ class Document:
             self._fill(node, location)
         return self._nodes[key]
 
-    def _follow(self, location: _Place) -> _Place:
+    def _follow(self, location: _Located) -> _Located:
         """Return where the references lead; keywords next to a reference do not count."""
         seen: set[str] = set()
         while isinstance(location.schema, dict):
@@ -140,16 +140,16 @@ class Document:
                 resolved = location.resolver.lookup(reference)
             except Unresolvable as error:
                 raise BrokenJsonSchema(f'"{reference}" leads nowhere') from error
-            location = _Place(resolved.contents, resolved.resolver)
+            location = _Located(resolved.contents, resolved.resolver)
         return location
 
-    def _inside(self, location: _Place) -> _Place:
+    def _inside(self, location: _Located) -> _Located:
         if isinstance(location.schema.get("$id"), str) and location.schema is not self._root.schema:
             resource = Resource.from_contents(location.schema, default_specification=DRAFT7)
-            return _Place(location.schema, location.resolver.in_subresource(resource))
+            return _Located(location.schema, location.resolver.in_subresource(resource))
         return location
 
-    def _fill(self, node: Node, location: _Place) -> None:
+    def _fill(self, node: Node, location: _Located) -> None:
         """Make a node what its keywords say."""
         parts = list(self._parts(node, location))
         if len(parts) == 1:
@@ -157,7 +157,7 @@ class Document:
         elif parts:
             node.kind, node.parts = "all", tuple(parts)
 
-    def _parts(self, node: Node, location: _Place) -> Iterator[Node]:
+    def _parts(self, node: Node, location: _Located) -> Iterator[Node]:
         schema = location.schema
         types = [_TYPES[one] for one in _listed(schema.get("type")) if one in _TYPES]
         if not types:
@@ -175,7 +175,7 @@ class Document:
                 inner = tuple(self.child(node, one) for one in schema[keyword])
                 yield Node(kind, schema, inner)
 
-    def _part(self, kind: Kind, location: _Place) -> Node:
+    def _part(self, kind: Kind, location: _Located) -> Node:
         part = Node(kind, location.schema)
         self._places[id(part)] = location
         return part

@@ -26,7 +26,7 @@ from ksql.functions.spec import (
     Scalar,
     Table,
 )
-from ksql.functions.user.udf_worker import FACTS, PLAIN, Failed, Place
+from ksql.functions.user.udf_worker import FACTS, PLAIN, Failed, FunctionPart
 from ksql.functions.user.watch import Limits, Overrun
 from ksql.java import EvaluationError
 
@@ -161,7 +161,7 @@ class UdfProcessPool:
         name = function.spelling or function.name
 
         def stub(part: str, *made_with: Any) -> Callable[..., Any]:
-            place = pickle.dumps(Place(function.name, number, part, made_with))
+            place = pickle.dumps(FunctionPart(function.name, number, part, made_with))
             return lambda *values: self.call(name, place, values)
 
         def typed(types: Any) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ PLAIN: Final = ("params", "skips_null")
 """An aggregate's facts besides its callables."""
 
 
-class Place(NamedTuple):
+class FunctionPart(NamedTuple):
     """Which part of a function is meant: the overload by its number, and what it is made with."""
 
     function: str
@@ -42,7 +42,7 @@ class Failed(NamedTuple):
 
 
 def part_of(overload: Overload, part: str, made_with: tuple[Any, ...]) -> Any:
-    """Return the callable at a place."""
+    """Return the callable of that part."""
     if part == FACTS:
         instance = overload.make(*made_with) if isinstance(overload, AggregateFactory) else overload
         facts = (getattr(instance, name, None) for name in PLAIN)
@@ -67,7 +67,7 @@ def main() -> None:
 
     @lru_cache(maxsize=256)
     def resolve(pickled: bytes) -> Any:
-        place: Place = pickle.loads(pickled)  # noqa: S301 - our own parent's
+        place: FunctionPart = pickle.loads(pickled)  # noqa: S301 - our own parent's
         overload = functions[place.function].overloads[place.overload]
         return part_of(overload, place.part, place.made_with)
 

@@ -199,8 +199,8 @@ class RecordWriter:
 class TransactionalWriter(RecordWriter):
     """A producer whose records count together or not at all.
 
-    The id is fenced: ``take_over`` ends whatever an earlier producer with it left open, which can
-    write no more. Its calls raise ProducerFenced then, and KafkaException for all else.
+    The id is fenced: ``init_transactions`` ends whatever an earlier producer with it left open,
+    which can write no more. Its calls raise ProducerFenced then, and KafkaException for all else.
 
     Source: KIP-98.
     """
@@ -211,7 +211,7 @@ class TransactionalWriter(RecordWriter):
         super().__init__({**config, "transactional.id": transactional_id})
         self.transactional_id = transactional_id
 
-    def take_over(self, limit_s: float) -> None:
+    def init_transactions(self, limit_s: float) -> None:
         """Take over the transactional id."""
         self._call(self._client.init_transactions, limit_s)
 

@@ -155,7 +155,7 @@ class TransactionalSender(Sender):
 
         Raises: KafkaUnreachable, KafkaDenied.
         """
-        self._step(self._writer.take_over)
+        self._step(self._writer.init_transactions)
         self._usable = True
 
     def reopen(self) -> None:

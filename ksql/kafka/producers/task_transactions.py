@@ -68,13 +68,13 @@ class Transactions(WorkerProducer):
         super().__init__(config, self._transaction)
         self._epoch_run = 1  # all go the same way here
 
-    def take_over(self) -> None:
+    def init_transactions(self) -> None:
         """Fence the holder of the id, and abort what it has left open.
 
         Raises:
             DeliveryFailed: The broker does not answer.
         """
-        self._call(self._transaction.take_over)
+        self._call(self._transaction.init_transactions)
 
     def begin_transaction(self) -> None:
         """Start a transaction.
@@ -149,7 +149,7 @@ class TaskTransactions(Transactions):
         )
         try:
             # first fence the holder of the id, then ask how far it came
-            _again(self._transaction.take_over)
+            _again(self._transaction.init_transactions)
             self._group = group.consumer_group_metadata()
             self._next_batch = max(_committed(group, marker), 0)
         except (ProducerFenced, KafkaException) as problem:

@@ -64,7 +64,7 @@ class NewerCheckpoint(ServerError):
 
     def __init__(self, file: Path, newer: versioned_json.NewerVersion) -> None:
         super().__init__(
-            f"{file} has format {newer.found}, this version knows up to {newer.known}",
+            f"{file} has format {newer.version}, this version knows up to {newer.known}",
             hint="Start the version that wrote it.",
         )
 
@@ -260,14 +260,14 @@ _ALL: Final = "all"
 class RecoveryOverrides:
     """The queries that may begin again, or continue from an older checkpoint ("all": every one)."""
 
-    def __init__(self, anew: Collection[str], older: Collection[str]) -> None:
-        self._anew = frozenset(anew)
+    def __init__(self, start_over: Collection[str], older: Collection[str]) -> None:
+        self._start_over = frozenset(start_over)
         self._older = frozenset(older)
         self._over: set[QueryVersion] = set()
 
-    def anew(self, version: QueryVersion) -> bool:
+    def start_over(self, version: QueryVersion) -> bool:
         """Return whether it may begin from the start where its checkpoint does not fit."""
-        return self._given(self._anew, version)
+        return self._given(self._start_over, version)
 
     def older(self, version: QueryVersion) -> bool:
         """Return whether it may continue from a checkpoint that lacks batches."""

@@ -50,7 +50,7 @@ class CheckpointDirectory:
         self._new_incarnation = new_incarnation
         self._end_groups = end_groups
 
-    def settle(self, directory: Path) -> None:
+    def use_directory(self, directory: Path) -> None:
         """Have the checkpoints there from now on."""
         self._directory = directory
 
@@ -92,7 +92,7 @@ class CheckpointDirectory:
             incarnation = incarnations.require(query.id, directory)
             fingerprint.adopt(query.id, directory, plan_shape)
         except (incarnations.CheckpointMissing, fingerprint.OtherPlan, BeforeFormatZero):
-            if not self._overrides.anew(version):
+            if not self._overrides.start_over(version):
                 raise
             return self._begin_anew(query)
         return incarnation
@@ -107,7 +107,7 @@ class CheckpointDirectory:
         if older and self._overrides.older(version):
             _log.warning("query_continues_from_an_older_checkpoint", extra={"query_id": query.id})
             return incarnations.begin(self.of(version), self._new_incarnation())
-        if self._overrides.anew(version):
+        if self._overrides.start_over(version):
             return self._begin_anew(query)
         raise unfit
 

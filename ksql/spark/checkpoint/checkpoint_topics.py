@@ -22,7 +22,7 @@ NOBODYS: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 """Kafka's id of nothing: noted for a topic that went away before its id was known."""
 
 
-class TopicRemade(ServerError):
+class TopicRecreated(ServerError):
     """A topic that is no longer the one whose records the query has read."""
 
     def __init__(self, query_id: str, topics: Mapping[str, tuple[str, str]]) -> None:
@@ -72,7 +72,7 @@ class ResultGone(TopicGone):
         )
 
 
-PROBLEMS: Final = Problems(gone=TopicGone, remade=TopicRemade, result_gone=ResultGone)
+PROBLEMS: Final = Problems(gone=TopicGone, recreated=TopicRecreated, result_gone=ResultGone)
 
 
 def _shown(id_: str) -> str:

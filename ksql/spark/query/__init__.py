@@ -10,11 +10,10 @@ if TYPE_CHECKING:
     from ksql.spark.query.batch_limits import BatchLimits
     from ksql.spark.query.cut_over import CutOverCompletion
     from ksql.spark.query.preflight import Preflight
-    from ksql.spark.query.query_driver import OnFailure, unheard
     from ksql.spark.query.query_metrics import DropCounts, QueryMetrics, Totals
     from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
-    from ksql.spark.query.spec import Failure, RetryPolicy, RunnerContext, State
+    from ksql.spark.query.spec import Failure, OnFailure, RetryPolicy, RunnerContext, State, unheard
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -23,10 +22,9 @@ else:
             "cut_over": "CutOverCompletion",
             "preflight": "Preflight",
             "query_metrics": "DropCounts QueryMetrics Totals",
-            "query_driver": "OnFailure unheard",
             "query_supervisor": "QuerySupervisor",
             "runner": "BY_WORKERS READ SparkRunner",
-            "spec": "Failure RetryPolicy RunnerContext State",
+            "spec": "Failure OnFailure RetryPolicy RunnerContext State unheard",
         },
     )
 

@@ -1,7 +1,7 @@
 """A backfill's part of a cut-over: the candidate takes over the state of the kept aggregates.
 
 Both versions rest, and have read the same records. Each step can be done again: after a crash, or
-if the versions part, the next meeting begins with the first one.
+if the versions are released, the next offset sync begins with the first one.
 
 1. The state of the running version's aggregates is copied to where the candidate's tasks read it.
 2. The candidate's own topic gets the rows of the result's topic. So rows that no state knows any
@@ -44,15 +44,15 @@ class StateTransfer(NamedTuple):
     """Takes the state of one version to another.
 
     ``copy`` copies an operator's state of a checkpoint into a directory. ``seed`` brings the
-    candidate's topic to the rows of the result. ``take_over`` has the candidate's next launch take
-    the state over.
+    candidate's topic to the rows of the result. ``adopt_state`` has the candidate's next launch
+    take the state over.
     """
 
     old: Resting
     candidate: Resting
     copy: Callable[[Path, int, Path], None]
     seed: Callable[[], None]
-    take_over: Callable[[KeptState], None]
+    adopt_state: Callable[[KeptState], None]
 
     def prepare(self) -> Callable[[], bool]:
         """Do what comes before the batch; return what says whether that is finished.
@@ -64,7 +64,7 @@ class StateTransfer(NamedTuple):
             self.copy(self.old.checkpoint, _AGGREGATE, self._folder)
         self.seed()
         added = backfill.first_added(plan_of(self.old.query))
-        self.take_over(KeptState(str(self._folder), added, batch))
+        self.adopt_state(KeptState(str(self._folder), added, batch))
         return lambda: self._committed() >= batch
 
     def _committed(self) -> int:

@@ -44,7 +44,7 @@ class Preflight:
     def check(self, spec: QuerySpec, service_id: str) -> None:
         """Refuse a checkpoint that does not fit; write the topics' ids into one that does.
 
-        Raises: OlderCheckpoint, TopicRemade, TopicGone, ResultGone, CheckpointMissing,
+        Raises: OlderCheckpoint, TopicRecreated, TopicGone, ResultGone, CheckpointMissing,
             CheckpointDamaged, OSError, and what Kafka says.
         """
         incarnation = incarnations.Incarnation(spec.incarnation or "")
@@ -66,10 +66,10 @@ class Preflight:
         if missing := topic_watch.gone(read, now):
             self._note_gone(spec, then, missing, missed)
             raise checkpoint_topics.TopicGone(spec.query_id, missing)
-        if remade_topics := topic_watch.remade(then, now, begun):
+        if recreated_topics := topic_watch.recreated(then, now, begun):
             if spec.fail_on_data_loss or planned is None:
-                raise checkpoint_topics.TopicRemade(spec.query_id, remade_topics)
-            self._read_again(spec, list(remade_topics))
+                raise checkpoint_topics.TopicRecreated(spec.query_id, recreated_topics)
+            self._read_again(spec, list(recreated_topics))
         if (known := checkpoint_topics.kept(then, now, begun)) != then:
             checkpoint_topics.write(spec.checkpoint, known)
         if result and result not in there:
@@ -82,7 +82,7 @@ class Preflight:
         missing: Mapping[str, str],
         since: float | None,
     ) -> None:
-        """Have topics of unknown ids found remade once they are back, if they are really gone."""
+        """Have topics of unknown ids count as recreated once they are back, if they are gone."""
         unknown = {topic: checkpoint_topics.NOBODYS for topic, id_ in missing.items() if not id_}
         now = self.clock()
         self._missed[spec.version] = since = now if since is None else since

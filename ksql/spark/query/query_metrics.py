@@ -1,18 +1,29 @@
-"""The metrics of a query since this server began, and the share of records dropped lately."""
+"""The metrics of a query since this server began, its recent drops, and how far a version is."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import deque
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ksql.core import KsqlError
+from ksql.exec import BuildProgress
+from ksql.spark.checkpoint.checkpoint import START_OFFSETS, read_starts, usable
+from ksql.spark.query.batch_limits import by_topic
 from ksql.spark.query.internals import batches_after
+from ksql.spark.query.spec import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from ksql.spark.checkpoint.checkpoint import Offsets
+    from ksql.spark.query.batch_limits import TopicOffsets
+    from ksql.spark.query.query_supervisor import QuerySupervisor
 
 
 LATELY_MS: Final = 300_000
@@ -229,3 +240,57 @@ def _read(spark_rows: int, seen: Mapping[str, Any]) -> int:
 
 def _millis(timestamp: str) -> int:
     return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
+
+
+def progress_of(
+    running: QuerySupervisor, begins: TopicOffsets, ends: TopicOffsets
+) -> BuildProgress:
+    """Return how far a version has read; without offsets before its first start.
+
+    A version that is held by an offset sync has no trouble. One whose topics or checkpoint cannot
+    be read has no offsets, and that as its trouble.
+
+    Raises: OSError.
+    """
+    trouble = "" if running.status().state is State.RUNNING else running.trouble()
+    begin: Offsets = {}
+    position: Offsets = {}
+    end: Offsets = {}
+    try:
+        with usable(running.query_id):
+            topics = running.topics
+            begin = _begin(running.place.checkpoint, by_topic(begins(topics)) if topics else {})
+            position = {**begin, **running.committed_offsets()}
+            end = by_topic(ends(topics)) if topics else {}
+    except KsqlError as unreadable:
+        trouble = trouble or unreadable.text()
+    return BuildProgress(
+        begin=begin,
+        position=position,
+        ends=end,
+        records_per_second=(totals := running.totals()).rows_in_per_s,
+        state_bytes=sum(stage.size_bytes for stage in running.state_sizes()),
+        trouble=trouble,
+        batch_rate=totals.batch_rate,
+        record_bytes=running.metrics.record_bytes,
+        free_bytes=free_bytes(running.place.checkpoint),
+    )
+
+
+def free_bytes(directory: Path) -> int:
+    """Return the room on the disk of a directory, which need not be there yet.
+
+    Raises: OSError.
+    """
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    return shutil.disk_usage(there).free
+
+
+def _begin(checkpoint: Path, first: Offsets) -> Offsets:
+    """Return the first offsets; those that "latest" meant at the version's start count instead."""
+    file = checkpoint / START_OFFSETS
+    pinned = read_starts(file) if file.exists() else {}
+    return {
+        topic: {at: pinned.get(topic, {}).get(at, offset) for at, offset in offsets.items()}
+        for topic, offsets in first.items()
+    }

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from ksql.core import QueryVersion
-    from ksql.spark.query.query_driver import OnFailure, QueryDriver
     from ksql.spark.query.query_metrics import QueryMetrics, StateSize, Totals
+    from ksql.spark.query.spec import OnFailure, QueryDriver
 
 _log = logging.getLogger(__name__)
 
@@ -287,9 +287,9 @@ class QuerySupervisor:
         finally:
             self._launched()
 
-    # --- its part in a switch (``switching.OldPlan``)
+    # --- its part in a switch and in an offset sync
 
-    def hold(self) -> None:
+    def lock_start(self) -> None:
         """Keep anyone else from starting it, until ``resume`` or ``retire``."""
         with self._changed:
             self._start_locked = True

@@ -17,16 +17,21 @@ from ksql.exec.dataflow.load import load
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import RecoveryOverrides, usable
 from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory
-from ksql.spark.checkpoint.checkpoint_topics import TopicRemade
+from ksql.spark.checkpoint.checkpoint_topics import TopicRecreated
 from ksql.spark.query.backfill import Resting, StateTransfer
 from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, as_candidate
-from ksql.spark.query.build_progress import progress_of
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
-from ksql.spark.query.meeting import Meeting, MeetingInProgress, Meetings, Side, cancelled
+from ksql.spark.query.offset_sync import (
+    OffsetSync,
+    OffsetSyncInProgress,
+    OffsetSyncs,
+    Side,
+    cancelled,
+)
 from ksql.spark.query.preflight import Preflight
-from ksql.spark.query.query_driver import unheard
-from ksql.spark.query.spec import QueryLocation, QuerySpec
+from ksql.spark.query.query_metrics import progress_of
+from ksql.spark.query.spec import QueryLocation, QuerySpec, unheard
 from ksql.spark.query.start_offsets import StartOffsets
 from ksql.spark.query.stopping import stop_soon
 from ksql.spark.query.switching import NewPlanHandle, Switching, SwitchInProgress, UnfinishedBatch
@@ -41,9 +46,8 @@ if TYPE_CHECKING:
     from ksql.core import QueryVersion, Trash
     from ksql.exec import AwaitFirst
     from ksql.spark.checkpoint.checkpoint import Offsets
-    from ksql.spark.query.query_driver import OnFailure
     from ksql.spark.query.query_supervisor import QuerySupervisor
-    from ksql.spark.query.spec import Failure, RunnerContext
+    from ksql.spark.query.spec import Failure, OnFailure, RunnerContext
     from ksql.spark.session.runtime import SparkRuntime
     from ksql.sql.catalog import PersistentQuery
 
@@ -96,7 +100,7 @@ class SparkRunner:
         self._preflight = preflight
         self._bounds = bounds
         self._completion = completion
-        self._overrides = RecoveryOverrides(context.anew, context.older)
+        self._overrides = RecoveryOverrides(context.start_over, context.older)
         self._service_id = context.settings.text("ksql.service.id")
         self._checkpoints = CheckpointDirectory(
             context.directory,
@@ -108,14 +112,14 @@ class SparkRunner:
         )
         self.running: dict[QueryVersion, QuerySupervisor] = {}
         self._switches: dict[QueryVersion, SwitchInProgress] = {}
-        self._meetings = Meetings(context.space, runtime.end_at)
+        self._syncs = OffsetSyncs(context.space, runtime.end_at)
         self._links = Links(runtime, context.space)
         self.abandoned = ""
         """Why nothing runs here any more; empty as long as this server leads."""
 
-    def settle(self, directory: Path) -> None:
+    def use_directory(self, directory: Path) -> None:
         """Have the checkpoints there from now on; nothing runs yet."""
-        self._checkpoints.settle(directory)
+        self._checkpoints.use_directory(directory)
 
     def checkpoint(self, version: QueryVersion) -> Path:
         """Return the version's own directory."""
@@ -207,8 +211,8 @@ class SparkRunner:
         if switch is not None:
             switch.cancel()
             return switch.old, switch.new
-        if (met := self._meetings.end(version)) is not None:
-            return (met.end(version),)
+        if (ended := self._syncs.end(version)) is not None:
+            return (ended.end(version),)
         running = self.running.get(version)
         return () if running is None else (running,)
 
@@ -221,7 +225,7 @@ class SparkRunner:
         ending: list[QuerySupervisor] = []
         ended = list(versions)
         for running in filter(None, map(self.running.get, ended)):
-            running.disable()  # a meeting that ends lets the other version continue
+            running.disable()  # an offset sync that ends lets the other version continue
         for version in ended:
             ending += self._ending(version)
             self.running.pop(version, None)
@@ -257,7 +261,7 @@ class SparkRunner:
         self._checkpoints.sweep(known)
         self._completion.sweep(known, self._service_id)
 
-    def make_way(
+    def prepare_switch(
         self, old: PersistentQuery, new: PersistentQuery, *, half_written: bool = False
     ) -> Switch:
         """Try a new plan, and end the running one between two batches, as ``switching`` has it.
@@ -274,31 +278,31 @@ class SparkRunner:
         switching = Switching(going, coming, self._limit_s(), time.monotonic, leave)
         self._switches[old.version] = SwitchInProgress(switching, going, coming.query)
         try:
-            batch, offsets = switching.make_way(lambda: self._position(old))
+            batch, offsets = switching.prepare(lambda: self._position(old))
         except BaseException:
             if self._switches.pop(old.version, None) is not None:  # it was not ended meanwhile
                 self._links.begin(old)
             raise
         return Switch(batch, offsets, left=switching.left)
 
-    def take_over(self, new: PersistentQuery) -> AwaitFirst:
-        """Start the plan for which way was made, in the background."""
+    def commit_switch(self, new: PersistentQuery) -> AwaitFirst:
+        """Start the new plan, in the background."""
         switch = self._switches.pop(new.version, None)
         if switch is None:  # the query was ended meanwhile: what the log says is brought about
             self.resume_async([new])
             return lambda _timeout_s: FirstBatch(0)
         self.running[new.version] = switch.new
-        switch.switching.take_over()
+        switch.switching.commit()
         return switch.switching.first_batch
 
-    def give_back(self, old: PersistentQuery) -> None:
+    def rollback_switch(self, old: PersistentQuery) -> None:
         """Let the old plan continue."""
         switch = self._switches.pop(old.version, None)
         if switch is None:
             self.resume([old])
         else:
             self._links.begin(old)
-            switch.switching.give_back()
+            switch.switching.rollback()
 
     def progress(self, version: QueryVersion) -> BuildProgress | None:
         """Return how far a version has read; None if it does not run here."""
@@ -313,81 +317,81 @@ class SparkRunner:
         with usable(query.id):
             self._completion.check_kept(query, self._checkpoint(query))
 
-    def meet(
+    def stop_at_same_offsets(
         self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
     ) -> Switch:
-        """End the running version and its candidate at one position, as ``meeting`` has it.
+        """End the running version and its candidate at the same offsets, see ``offset_sync``.
 
         Raises: KsqlError; both continue then.
         """
         versions = old, candidate
         going, coming = (self.running.get(q.version) or self._watched(q) for q in versions)
         common = read_topics(plan_of(old)).keys() & read_topics(plan_of(candidate)).keys()
-        meeting = Meeting(
+        sync = OffsetSync(
             Side(going, lambda: self._position(old)),
             Side(coming, lambda: self._position(candidate)),
             common,
-            partial(self._meetings.end_at, candidate.version),
+            partial(self._syncs.end_at, candidate.version),
             self._limit_s(),
             may_leave=may_leave and plan_of(old).sink.kind == "TABLE",
         )
-        self._meetings.begin(MeetingInProgress(meeting, going, coming))
+        self._syncs.begin(OffsetSyncInProgress(sync, going, coming))
         with self._forgotten_if_it_fails(old, candidate):
-            return Switch(*meeting.meet(), left=meeting.left_behind)
+            return Switch(*sync.stop_both(), left=sync.left_behind)
 
     @contextmanager
     def _forgotten_if_it_fails(
         self, old: PersistentQuery, candidate: PersistentQuery
     ) -> Iterator[None]:
-        """Forget a meeting that fails in the block: both continue then."""
+        """Forget an offset sync that fails in the block: both continue then."""
         try:
             yield
         except BaseException:
-            if self._meetings.end(old.version) is not None:  # none was ended meanwhile
+            if self._syncs.end(old.version) is not None:  # none was ended meanwhile
                 self._links.begin(old, candidate)
             raise
 
     def backfill(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
-        """Have a candidate that has met the running version take over its state, see ``backfill``.
+        """Give a candidate the state of the version that runs, see ``backfill``.
 
         Raises: KsqlError; both continue then.
         """
-        met = self._meetings.of(old.version)
-        if met is None:
+        ended = self._syncs.of(old.version)
+        if ended is None:
             raise cancelled(old.id)
         transfer = StateTransfer(
             Resting(old, self._checkpoint(old)),
             Resting(candidate, self._checkpoint(candidate)),
             self._runtime.copy_state,
             lambda: self._completion.seed(old, self._spec(candidate)),
-            partial(self._meetings.take_over, candidate.version),
+            partial(self._syncs.adopt_state, candidate.version),
         )
         try:
             with self._forgotten_if_it_fails(old, candidate):
-                met.meeting.backfill(transfer.prepare)
+                ended.sync.backfill(transfer.prepare)
         finally:
             transfer.clean()
 
-    def part(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
+    def resume_both(self, old: PersistentQuery, candidate: PersistentQuery) -> None:
         """Let both continue; not those that were stopped meanwhile."""
-        if (met := self._meetings.end(old.version)) is not None:
+        if (ended := self._syncs.end(old.version)) is not None:
             self._links.begin(old, candidate)
-            met.meeting.part()
+            ended.sync.release()
 
     def cut_over(self, old: PersistentQuery, new: PersistentQuery) -> AwaitFirst:
         """Start the candidate's version as the query, in the background; the old one rests."""
-        met = self._meetings.end(old.version)
-        if met is None:  # one of them was ended meanwhile: what the log says is brought about
+        ended = self._syncs.end(old.version)
+        if ended is None:  # one of them was ended meanwhile: what the log says is brought about
             self.stop_soon([old.version, new.version])
         else:
-            met.meeting.cut_over()
+            ended.sync.cut_over()
             for version in (old.version, new.version):
                 self.running.pop(version, None)
         self._links.replace(old.version, new)
         coming = NewPlanHandle(self._host(new), self._runtime.watch)
         self.running[new.version] = coming.query
         coming.start()
-        since = time.monotonic() if met is None else met.meeting.since
+        since = time.monotonic() if ended is None else ended.sync.since
         return partial(coming.first_batch, since)
 
     def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
@@ -429,14 +433,14 @@ class SparkRunner:
     def _vetted(self, query: PersistentQuery, spec: QuerySpec) -> QuerySpec:
         """Return the launch that fits to what Kafka has, perhaps one of a new incarnation.
 
-        Raises: OlderCheckpoint, TopicRemade, unless a new one may begin; and what Kafka says.
+        Raises: OlderCheckpoint, TopicRecreated, unless a new one may begin; and what Kafka says.
         """
-        if not self._meetings.fits(spec):
+        if not self._syncs.fits(spec):
             spec = self._spec(query)
         with usable(query.id):
             try:
                 self._preflight.check(spec, self._service_id)
-            except (incarnations.OlderCheckpoint, TopicRemade) as unfit:
+            except (incarnations.OlderCheckpoint, TopicRecreated) as unfit:
                 incarnation = self._checkpoints.instead_of(query, unfit)
             else:
                 self._completion.complete(query, spec, self._service_id, self.running)
@@ -493,8 +497,8 @@ class SparkRunner:
             lease=context.lease,
             reader=context.reader if context.settings.text(READ) == BY_WORKERS else None,
         )
-        if (until := self._meetings.until(query.version)) is not None:
-            spec = replace(spec, until=until, kept=self._meetings.kept(query.version))
+        if (until := self._syncs.until(query.version)) is not None:
+            spec = replace(spec, until=until, kept=self._syncs.kept(query.version))
         elif spec.sink_topic == self._checkpoints.results_topic(query.version):
             spec = as_candidate(spec, context.settings.number(REBUILD_RATE))
         with usable(query.id):

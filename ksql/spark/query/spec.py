@@ -1,12 +1,14 @@
-"""Specifications, states and errors of queries, and the settings that all queries share."""
+"""Specifications, states and errors of queries, what starts and ends one, and shared settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ksql.core import QueryVersion, Settings
 from ksql.core.process import Lease
@@ -215,7 +217,7 @@ class RunnerContext:
     space: str = ""
     functions: Mapping[str, str] = field(default_factory=dict)
     registry: RegistrySettings | None = None
-    anew: frozenset[str] = frozenset()
+    start_over: frozenset[str] = frozenset()
     older: frozenset[str] = frozenset()
     lease: Lease | None = None
     limits: Limits = Limits()  # noqa: RUF009 - immutable
@@ -232,3 +234,33 @@ class RunnerContext:
         text = self.packed(query.plan)
         functions = unpacked(text).functions
         return self.packed(as_it_runs(query.id, query.plan, checkpoint, functions))
+
+
+OnFailure = Callable[[QueryVersion, Failure], None]
+"""Called each time that a version which was started has ended with an error."""
+
+
+def unheard(_version: QueryVersion, _failure: Failure) -> None:
+    """Ignore a failure, for callers that ask the query itself."""
+
+
+@dataclass(frozen=True)
+class QueryDriver:
+    """Starts and ends a query; Spark, or a test.
+
+    ``prepare`` finds out what to start and may fail as long as Kafka is away. ``launch`` starts it.
+    ``finish`` asks it to end between two batches and waits for that long: True if it has ended.
+    ``bound`` sets how many records its next batches may have. ``build`` does ahead what a start
+    takes long for. ``vet`` looks before each launch whether the checkpoint still fits to what
+    Kafka has, and returns what will be launched. A query whose spec names a ``gate`` that is closed
+    waits there before it looks at its source; ``close_gate`` returns whether there are gates.
+    """
+
+    prepare: Callable[[], QuerySpec]
+    launch: Callable[[QuerySpec], StreamingQuery]
+    finish: Callable[[StreamingQuery, float], bool]
+    bound: Callable[[StreamingQuery, int], None] = lambda _query, _records: None
+    build: Callable[[QuerySpec], None] = lambda _spec: None
+    vet: Callable[[QuerySpec], QuerySpec] = lambda spec: spec
+    close_gate: Callable[[str], bool] = lambda _gate: False
+    open_gate: Callable[[str], None] = lambda _gate: None

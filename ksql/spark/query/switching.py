@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ksql.core import SWITCH_CANCELLED, KsqlError, ServerError, is_exactly_once
 from ksql.exec import HALF_WRITTEN, FirstBatch
@@ -59,62 +59,8 @@ class SwitchState(Enum):
     NEW_RUNS = "the log names the new plan, which runs or is tried until it does"
 
 
-class OldPlan(Protocol):
-    """A query under the plan that the switch ends."""
-
-    @property
-    def query_id(self) -> str:
-        """Whose plan it is."""
-
-    def hold(self) -> None:
-        """Keep anyone else from starting or ending it, until ``resume`` or ``retire``."""
-
-    def end_between_batches(self, timeout_s: float) -> bool:
-        """Ask it to end, and wait. False: its batch still runs, and it ends after that batch."""
-
-    def half_done(self) -> bool:
-        """Return whether a batch was planned that is not finished; for one that has ended."""
-
-    def finish_batch(self, timeout_s: float) -> bool:
-        """Start it again and wait until its half-done batch is finished. False: it is not."""
-
-    def resume(self) -> None:
-        """Give it back to supervision: it runs, or is started as soon as it can be."""
-
-    def retire(self) -> None:
-        """End it for good."""
-
-    def trouble(self) -> str:
-        """Return why it does not run; empty if it does."""
-
-
-class NewPlan(Protocol):
-    """A query under the plan that the switch starts."""
-
-    def prepare(self) -> None:
-        """Try it without an effect, and do ahead what its start takes long for.
-
-        Raises: anything, if it cannot come up.
-        """
-
-    def start_ahead(self) -> None:
-        """Start it on the old one's checkpoint, in the background; it waits before its first look.
-
-        No batch of it is planned before ``start``.
-        """
-
-    def withdraw(self) -> None:
-        """End what was started ahead: another plan continues."""
-
-    def start(self) -> None:
-        """Start it, or let it continue if it was started ahead; what fails is tried again."""
-
-    def await_first(self, timeout_s: float) -> str:
-        """Wait for its first batch; return why that failed, empty if it did not."""
-
-
 class NewPlanHandle:
-    """A query under its new plan (``NewPlan``)."""
+    """A query under the plan that the switch starts."""
 
     def __init__(
         self,
@@ -131,24 +77,30 @@ class NewPlanHandle:
         self._try_out = try_out
 
     def prepare(self) -> None:
-        """Try its plan, and have its dataflow ready."""
+        """Try its plan without an effect, and have its dataflow ready.
+
+        Raises: anything, if it cannot come up.
+        """
         self._try_out(self.query.prepare())
 
     def start_ahead(self) -> None:
-        """Have Spark bring it up to where it waits."""
+        """Have Spark bring it up on the old one's checkpoint; it waits before its first look.
+
+        No batch of it is planned before ``start``.
+        """
         self.query.start_ahead()
 
     def withdraw(self) -> None:
-        """End it there."""
+        """End what was started ahead: another plan continues."""
         self.query.withdraw()
 
     def start(self) -> None:
-        """Start it."""
+        """Start it, or let it continue if it was started ahead; what fails is tried again."""
         self.query.begin()
         self._watch(self.query)
 
     def await_first(self, timeout_s: float) -> str:
-        """Wait for its first batch."""
+        """Wait for its first batch; return why that failed, empty if it did not."""
         self.query.await_first_attempt(timeout_s)
         status = self.query.await_started(timeout_s)
         return (status.last_error or "") if status.state is State.ERROR else ""
@@ -165,8 +117,8 @@ class Switching:
 
     def __init__(
         self,
-        old: OldPlan,
-        new: NewPlan,
+        old: QuerySupervisor,
+        new: NewPlanHandle,
         limit_s: float,
         clock: Callable[[], float],
         leave: Callable[[str], str] | None = None,
@@ -190,7 +142,7 @@ class Switching:
         """Have it go no further; for another thread. The queries themselves are the caller's."""
         self._cancelled = True
 
-    def make_way(self, position: Callable[[], T]) -> T:
+    def prepare(self, position: Callable[[], T]) -> T:
         """Try the new plan, end the old one; return the ``position``, asked for when none runs.
 
         Raises: BatchUnfinished and SwitchRefused; the old plan is with the query then.
@@ -198,7 +150,7 @@ class Switching:
         try:
             self._new.prepare()
             self._enter(SwitchState.OLD_RUNS)
-            self._old.hold()
+            self._old.lock_start()
             sound = not self._old.trouble()
             self._end_old()
             self._since = self._clock()
@@ -206,18 +158,18 @@ class Switching:
                 self._new.start_ahead()
             return position()
         except BaseException as problem:
-            self.give_back()
+            self.rollback()
             _log.info("switch_kept", extra=self._where(problem))
             if not isinstance(problem, Exception) or isinstance(problem, BatchUnfinished):
                 raise
             raise SwitchRefused(self._old.query_id, problem, self._old.trouble()) from problem
 
-    def give_back(self) -> None:
+    def rollback(self) -> None:
         """Let the old plan continue: another one was not taken."""
         self._new.withdraw()
         self._old.resume()
 
-    def take_over(self) -> None:
+    def commit(self) -> None:
         """Start the new plan, which the log names now."""
         self._old.retire()
         self.state = SwitchState.NEW_RUNS

@@ -27,10 +27,9 @@ from ksql.spark.query.internals import (
     scheduling_pool,
     stop_progress,
 )
-from ksql.spark.query.query_driver import QueryDriver, unheard
 from ksql.spark.query.query_metrics import QueryMetrics
 from ksql.spark.query.query_supervisor import QuerySupervisor
-from ksql.spark.query.spec import RetryPolicy
+from ksql.spark.query.spec import QueryDriver, RetryPolicy, unheard
 from ksql.spark.session.jvm import LOST, raise_if_java
 from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
 from ksql.spark.session.state_copy import copy_state
@@ -47,8 +46,7 @@ if TYPE_CHECKING:
     from ksql.core import QueryVersion
     from ksql.kafka import Range
     from ksql.spark.checkpoint.checkpoint import Offsets
-    from ksql.spark.query.query_driver import OnFailure
-    from ksql.spark.query.spec import Failure, Link, QueryLocation, QuerySpec
+    from ksql.spark.query.spec import Failure, Link, OnFailure, QueryLocation, QuerySpec
     from ksql.spark.session.jvm import SparkSettings
     from ksql.spark.session.source import Topics
 
@@ -95,7 +93,7 @@ class SparkRuntime:
             self._supervise,
             RepeatedFailure(_log, "supervision failed"),
         )
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def open(self) -> None:
         """Start Spark.
@@ -345,11 +343,11 @@ class SparkRuntime:
             except Exception as problem:  # noqa: BLE001 - one query must not end the watch over all
                 if isinstance(problem, LOST) and self._host.gone():
                     return  # the next turn sees to it
-                if query.place.name not in self._told:
-                    self._told.add(query.place.name)
+                if query.place.name not in self._reported:
+                    self._reported.add(query.place.name)
                     _log.exception("supervision failed", extra={"query_id": query.version.name})
             else:
-                self._told.discard(query.place.name)
+                self._reported.discard(query.place.name)
 
     def _revive(self) -> None:
         """Have every query note what happened, start Spark again, and them from their checkpoints.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ksql.core import StatementError
 from ksql.core.types import ROWTIME, WINDOW_COLUMNS, coerce, decimals, ints, model, times
 from ksql.functions import Functions
-from ksql.sql.binder import access, operators
 from ksql.sql.binder import bound as b
+from ksql.sql.binder import calls, operators
 from ksql.sql.binder.bound import Bound, Const, type_of
 from ksql.sql.binder.calls import bind_call
 from ksql.sql.binder.errors import (
@@ -117,15 +117,15 @@ class Binder:
                     f"A lambda may only be an argument of a function: {self.shown(node)}"
                 )
             case ex.Subscript():
-                return access.subscript(self, node)
+                return calls.subscript(self, node)
             case ex.Deref():
-                return access.deref(self, node)
+                return calls.deref(self, node)
             case ex.ArrayExpr():
-                return access.array(self, node)
+                return calls.array(self, node)
             case ex.MapExpr():
-                return access.map_(self, node)
+                return calls.map_(self, node)
             case ex.StructExpr():
-                return access.struct(self, node)
+                return calls.struct(self, node)
             case ex.Variable(name):
                 raise StatementError(f"The variable '{name}' is not defined.", span=node.span)
 

@@ -31,7 +31,7 @@ class KeyMissing(StatementError):
 
     def __init__(self, message: str, projected: Sequence[Named]) -> None:
         super().__init__(message)
-        self.found = tuple(projected)
+        self.projected = tuple(projected)
 
 
 @dataclass(frozen=True, slots=True)

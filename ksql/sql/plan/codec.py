@@ -1,26 +1,51 @@
 """Plans to versioned JSON and back; the stored forms of plan nodes and expressions.
 
-The command topic stores this form, and workers get it.
+The command topic stores this form, and workers get it. ``ksql.core.types.schema`` explains it.
 
-``ksql.core.types.schema`` explains the stored forms of expressions and plan nodes.
+A released format is never edited. Another one gets a number of its own, and a step that makes a
+plan of it out of one of the format before. A step works on the stored JSON and on data that is
+frozen with it. So it means the same whatever classes and functions there are later. A format that
+only adds fields which may be left out needs no step. So there is none since format zero.
 """
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core import Form, KsqlError, Structs, form, format_zero, versioned_json
+from ksql.core import Form, KsqlError, Structs, form, versioned_json
 from ksql.core.types import FORMS as TYPES
 from ksql.functions import BUILTINS
 from ksql.sql.binder import bound
 from ksql.sql.plan import nodes
-from ksql.sql.plan.upcast import UPCASTERS, upcast
 from ksql.sql.plan.walk import sources
 
 if TYPE_CHECKING:
     from ksql.functions import Functions
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ksql.functions import Functions
+
+    Steps = Mapping[int, Callable[[Any, Functions], Any]]
+
+
+def upcast(plan: Any, version: int, functions: Functions, steps: Steps) -> Any:
+    """Return a plan of that format as one of the newest format.
+
+    ``steps`` are by the version that they read; a version without one is read as the next one.
+    """
+    for reads in sorted(steps):
+        if reads >= version:
+            plan = steps[reads](plan, functions)
+    return plan
+
+
+UPCASTERS: Final[Steps] = {}
+"""By the version that they read; each gives the next one."""
 
 
 EXPRESSIONS: Final[tuple[Form, ...]] = (
@@ -156,14 +181,15 @@ def _loaded(text: str, functions: Functions) -> nodes.QueryPlan:
         plan = STRUCTS.build(upcast(body["plan"], version, functions, UPCASTERS))
     except versioned_json.NewerVersion as error:
         raise UnreadablePlan(
-            f"the plan has format {error.found}, this version reads up to {FORMAT_VERSION}",
+            f"the plan has format {error.version}, this version reads up to {FORMAT_VERSION}",
             hint="Start the version that wrote it.",
         ) from error
     except versioned_json.OlderVersion as error:
         raise UnreadablePlan(
-            format_zero.before(f"the plan of format {error.version}"),
-            detail=f"{format_zero.READER} reads it",
-            hint=f"Start {format_zero.READER}, terminate the query there, and create it again.",
+            versioned_json.before_format_zero(f"the plan of format {error.version}"),
+            detail=f"{versioned_json.ZERO_READER} reads it",
+            hint=f"Start {versioned_json.ZERO_READER}, terminate the query there, "
+            "and create it again.",
         ) from error
     except DAMAGE as error:
         raise UnreadablePlan("the stored plan is damaged", detail=str(error)) from error

@@ -211,14 +211,14 @@ def _error(span: Span, detail: str, hint: str = "") -> ParseError:
 _MAX_CONTEXT = 3
 _ANY_NAME = "(any name)"
 
-Place = tuple[tuple[int, ...], str]
+ParserStop = tuple[tuple[int, ...], str]
 """The states that the parse is in, innermost last, and the word at which it stopped."""
 
 
 class Mistakes(NamedTuple):
     """The table of mistakes."""
 
-    places: dict[Place, str]
+    places: dict[ParserStop, str]
     phrases: list[tuple[list[str], str]]
     starts: dict[str, str]
 
@@ -254,7 +254,7 @@ def mistakes() -> Mistakes:
     return hints
 
 
-def stop_of(example: str, context: int) -> Place:
+def stop_of(example: str, context: int) -> ParserStop:
     """Return where reading the broken text stops.
 
     Raises: ValueError if the text is not broken.

@@ -33,7 +33,7 @@ from ksql.views.stores import formats
 from ksql.views.stores.base import OlderStore, Store, StoreDamaged
 from ksql.views.stores.migrating_store import MigratingStore
 from ksql.views.stores.rocks import StoreBudget, destroy
-from ksql.views.stores.store_paths import copy_of, discard_copy, settle, swap
+from ksql.views.stores.store_paths import copy_of, discard_copy, recover, swap
 from ksql.views.stores.store_types import StoreType, open_store
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Upgrades:
         """
         if path in self._running:
             return self._waited(kind, path)
-        settle(path)
+        recover(path)
         try:
             store = open_store(kind, path, self._budget)
         except OlderStore:
@@ -277,7 +277,7 @@ def _closed(store: Store) -> None:
         _log.warning("store_not_closed", extra={"reason": problem.text()})
 
 
-class Peers(Protocol):
+class PeerFormats(Protocol):
     """The servers of one service."""
 
     def store_formats(self) -> Mapping[str, int] | None:
@@ -293,7 +293,7 @@ class RollingUpgradeGate:
     ``look`` is called by one thread.
     """
 
-    def __init__(self, mode: StoreUpgradeMode, peers: Peers | None) -> None:
+    def __init__(self, mode: StoreUpgradeMode, peers: PeerFormats | None) -> None:
         """Take the service's other servers; without ``peers`` it is this server alone."""
         self._peers = peers if mode == "roll_over" else None
         self.reason = ""

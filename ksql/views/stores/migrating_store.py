@@ -108,7 +108,7 @@ class StoreCopy:
         self._new.write((), {_WHOLE: 1})
         self.complete = True
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Bring to files that are on the disk for good what it has in its log only."""
         self._new.flush()
 
@@ -198,7 +198,7 @@ class MigratingStore(Store):
         Raises: StoreDamaged, StoreFailed: then both stay as they are.
         """
         if self._copy is not None:
-            self._copy.settle()
+            self._copy.flush()
         with suppress(KsqlError):  # the old one, perhaps damaged, is needed no more
             self.close()
 

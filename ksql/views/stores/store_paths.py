@@ -8,7 +8,7 @@
 | ``0.gone`` | a copy that is being deleted |
 
 Each step is one renaming, so a process that ends anywhere leaves one of a few states, and
-``settle`` knows what each of them means. No directory is emptied under a name that is in use.
+``recover`` knows what each of them means. No directory is emptied under a name that is in use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def copy_of(store: Path) -> Path:
     return _beside(store, "new")
 
 
-def settle(store: Path) -> None:
+def recover(store: Path) -> None:
     """Finish what a process that ended has begun: a change of places, a deletion.
 
     A copy whose store is not there belongs to nothing, unless the two were changing places.

@@ -1,4 +1,4 @@
-"""The statements of a migration file: how it is cut, what it may contain, what it allows.
+"""The statements of a migration file: how it is pieces, what it may contain, what it allows.
 
 Source: ksqlDB's CommandParser; its page "Manage metadata schemas", supported statements.
 """
@@ -80,12 +80,12 @@ def statements_of(text: str) -> tuple[Statement, ...]:
 
     Raises: MigrationFailed for a quote that nothing closes.
     """
-    cut = split(text)
-    if cut.open_quote:
+    pieces = split(text)
+    if pieces.open_quote:
         raise MigrationFailed(
-            f"Failed to parse sql: {cut.rest.text}. Error: the quote {cut.open_quote} is open"
+            f"Failed to parse sql: {pieces.rest.text}. Error: the quote {pieces.open_quote} is open"
         )
-    return cut.closed()
+    return pieces.closed()
 
 
 def check_supported(statement: Statement) -> None:

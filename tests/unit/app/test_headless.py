@@ -19,7 +19,7 @@ FILE = S + COPY + COUNT + INSERT
 LOG = "the_log"
 
 
-class Place:
+class Headless:
     """A server's life: each start replays the log and reads the file."""
 
     def __init__(self, folder):
@@ -56,7 +56,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path):
-    return Place(tmp_path)
+    return Headless(tmp_path)
 
 
 def test_a_second_start_changes_nothing(place):

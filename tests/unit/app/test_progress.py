@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.app.monitor import AllEnds, Progress
+from ksql.app.monitor import AllEnds, ProcessedOffsets
 from ksql.cluster.members import Server
 from ksql.cluster.replicas.consistency import NotFollowed
 from ksql.cluster.replicas.read_request import Processed, ReadRejected, Unreachable
@@ -41,7 +41,7 @@ class Peers:
 def progress(leader, problem=None):
     peers = Peers()
     peers.problem = problem
-    return Progress(Here(), Members(leader), peers)
+    return ProcessedOffsets(Here(), Members(leader), peers)
 
 
 def test_the_leader_knows():

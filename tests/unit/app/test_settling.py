@@ -55,13 +55,13 @@ def test_an_attempt_that_was_rolled_back_stays_and_the_next_is_its_own(ledger):
 
 def test_the_ledger_has_the_place_where_the_command_came_to_lie(ledger):
     it = scene(ledger)
-    usual = it.world.runner.make_way
+    usual = it.world.runner.prepare_switch
 
-    def make_way_later(old, new, **more):
+    def prepare_switch_later(old, new, **more):
         it.world.execute("CREATE TYPE T AS STRUCT<A INT>;")  # another client's, meanwhile
         return usual(old, new, **more)
 
-    it.world.runner.make_way = make_way_later
+    it.world.runner.prepare_switch = prepare_switch_later
     outcome = it.world.execute(MORE)
     assert outcome.offset == 3
     assert outcomes(ledger) == [(MORE, "switched")]

@@ -28,7 +28,7 @@ from ksql.core.types import model
 from server.cli.client import Client
 from server.cli.commands import COMMANDS
 from server.cli.complete import SqlCompleter
-from server.cli.names import Names, Source, fetch_names, quoted
+from server.cli.context import Names, Source, fetch_names, quoted
 from server.cli.words import FIRST, FORMATS, OPERANDS, TYPES
 from tests.unit.server.fakes import FakeService
 

@@ -12,7 +12,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from server.cli.names import NAME_STATEMENTS
+from server.cli.context import NAME_STATEMENTS
 from server.cli.repl import Memory, Repl, SqlColours, _continuation, history_file
 from tests.unit.cli.desk import Desk
 from tests.unit.server.fakes import FakeService, created

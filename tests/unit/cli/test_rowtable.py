@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from server.cli.grid import cell_text, cut, type_text, wrapped
+from server.cli.grid import cell_text, shortened, type_text, wrapped
 from server.cli.rowtable import Look, RowBlocks, RowTable, draw_rows
 
 COLUMNS = (("ID", "INTEGER"), ("NAME", "STRING"), ("AT", "TIMESTAMP"))
@@ -63,7 +63,7 @@ def test_wide_letters_count_twice() -> None:
     table = RowTable((("A", "STRING"),), Look(9), [("日本航空",)])
     assert table.row(("日本航空",)) == ["| 日本  |", "| 航空  |"]
     assert wrapped("日", 1) == [" "]
-    assert cut("日本航空", 7) == "日本..."
+    assert shortened("日本航空", 7) == "日本..."
 
 
 def test_a_narrow_terminal_gets_blocks() -> None:

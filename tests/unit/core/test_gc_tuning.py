@@ -24,7 +24,7 @@ class Knot:
 
 
 def test_cycles_are_still_found():
-    process_tuning.spare()
+    process_tuning.search_rarely()
     assert gc.get_threshold() == process_tuning.RARELY
     assert gc.isenabled()
     knot = weakref.ref(Knot())
@@ -35,7 +35,7 @@ def test_cycles_are_still_found():
 def test_existing_objects_are_frozen():
     before = gc.get_freeze_count()
     held: list[list[int]] = [[] for _ in range(1000)]
-    process_tuning.settle()
+    process_tuning.freeze_objects()
     assert gc.get_freeze_count() >= before + len(held)
     knot = weakref.ref(Knot())
     gc.collect()

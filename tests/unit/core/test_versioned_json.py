@@ -19,7 +19,7 @@ def test_a_later_version_is_distinguished_whatever_it_holds():
         versioned_json.NewerVersion, match="has version 3, this server reads up to 2"
     ) as e:
         versioned_json.read('{"version": 3, "c": 1}', VERSIONS)
-    assert e.value.found == 3
+    assert e.value.version == 3
 
 
 @pytest.mark.parametrize(

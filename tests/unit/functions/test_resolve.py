@@ -8,14 +8,13 @@ import pytest
 from ksql.core.errors import StatementError
 from ksql.core.types.model import BIGINT, DOUBLE, INTEGER, NULL, STRING
 from ksql.functions.build import family
-from ksql.functions.describe import describe
 from ksql.functions.errors import AmbiguousCall, NoSuchOverload, NullPrimitive, UnknownFunction
 from ksql.functions.instantiate import (
     instantiate_aggregate,
     instantiate_scalar,
     instantiate_table,
 )
-from ksql.functions.registry import BUILTINS, Functions
+from ksql.functions.registry import BUILTINS, Functions, describe
 from ksql.functions.resolve import resolve, signature
 from ksql.functions.signature import BadSignature, parse_param, parse_type
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Function, Scalar, Table

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ksql.functions.describe import describe
 from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
-from ksql.functions.registry import BUILTINS
+from ksql.functions.registry import BUILTINS, describe
 from ksql.functions.resolve import resolve
 from ksql.functions.udf import load_sources, read_directory
 from ksql.functions.user.annotations import BadDeclaration, WrongResult, WrongState

@@ -8,10 +8,9 @@ from typing import Any
 from uvicorn.server import ServerState
 
 from ksql.http import protocol_detect
-from ksql.http.config import WebConfig
 from ksql.http.connections import HEAD_S
 from ksql.http.hosting import WholeTargets
-from ksql.http.timeouts import IDLE_S
+from ksql.http.timeouts import IDLE_S, WebConfig
 from ksql.http.websocket import WebSocket
 
 

@@ -154,7 +154,7 @@ def test_what_is_appended_is_read_in_order(topic):
     journal.seek(0)
     assert journal.reading
     assert not journal.writing
-    journal.take_over()
+    journal.acquire()
     assert journal.writing
     journal.append([A, B])
     journal.append([C])
@@ -165,15 +165,15 @@ def test_what_is_appended_is_read_in_order(topic):
 
 
 def test_who_takes_over_writes_under_the_same_id(topic):
-    opened().take_over()
-    opened("other").take_over()
+    opened().acquire()
+    opened("other").acquire()
     assert [writer.writer_id for writer in topic.writers] == ["log", "other"]
 
 
 def test_taking_over_again_and_releasing_close_the_writer(topic):
     journal = opened()
-    journal.take_over()
-    journal.take_over()
+    journal.acquire()
+    journal.acquire()
     assert [writer.closed for writer in topic.writers] == [True, False]
     journal.release()
     journal.release()
@@ -181,11 +181,11 @@ def test_taking_over_again_and_releasing_close_the_writer(topic):
     assert all(writer.closed for writer in topic.writers)
 
 
-def test_a_take_over_that_fails_leaves_no_writer(topic):
+def test_an_acquisition_that_fails_leaves_no_writer(topic):
     topic.start_error = KafkaUnreachable("nowhere:1", "no answer")
     journal = opened()
     with pytest.raises(KafkaUnreachable):
-        journal.take_over()
+        journal.acquire()
     assert not journal.writing
     assert topic.writers[0].closed
 
@@ -249,7 +249,7 @@ def test_closing_releases_what_was_opened(topic):
     journal = opened()
     journal.close()
     journal.seek(0)
-    journal.take_over()
+    journal.acquire()
     journal.stop_reading()
     journal.stop_reading()
     assert not journal.reading

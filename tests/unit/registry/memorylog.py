@@ -40,7 +40,7 @@ class MemoryLog:
         new, self._read = self.topic.records[self._read :], len(self.topic.records)
         return [one for one in (decode(*record) for record in new) if one is not None]
 
-    def hold(self):
+    def acquire(self):
         self._reach()
         if self._ours != len(self.topic.records):
             self.topic.writer = self

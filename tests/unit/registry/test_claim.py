@@ -7,7 +7,7 @@ import pytest
 from ksql.history.database import Database, default_url, migrate, parse_url
 from ksql.history.model import SchemaRow
 from ksql.registry import records as r
-from ksql.registry.claim import (
+from ksql.registry.registry import (
     SchemasLeftInLedger,
     SchemasOfAnother,
     SchemasOutOfReach,

@@ -267,10 +267,10 @@ class FakeService(ServerProcess):
     def reported(self, host: str, lags: HostStoreLags) -> None:
         self.calls.append(("reported", host, lags))
 
-    def standings(self) -> dict[tuple[str, int], ReplicaStatus]:
+    def replica_statuses(self) -> dict[tuple[str, int], ReplicaStatus]:
         return {("CTAS_T_1", 0): ReplicaStatus(state="RUNNING", role="ACTIVE", position=3)}
 
-    def read_copy(self, ask: ReadRequest) -> ReadResult:
+    def read_replica(self, ask: ReadRequest) -> ReadResult:
         raise Unreachable(f"no copy of {ask.query_id} is here")
 
     def report(self, queries: Sequence[str]) -> bytes:

@@ -15,7 +15,7 @@ import pytest
 
 from ksql.control.statements.execute import RequestFailed
 from ksql.serving.results import ResultRow
-from ksql.views.errors import TableNotReady
+from ksql.views.materialized_view import TableNotReady
 from server.context import STATEMENT_THREADS, AppContext
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.web import serving

@@ -21,7 +21,7 @@ from ksql.core.errors import ParseError, ServerError
 from ksql.core.types import model
 from ksql.core.types.schema import Column
 from ksql.serving.results import ResultRow
-from ksql.views.errors import TableMoves
+from ksql.views.materialized_view import TableMoves
 from ksql.views.stores.base import StoreClosed
 from server.answers.row_encoders import Delimited
 from server.answers.streaming import buffered_response
@@ -91,24 +91,28 @@ class BriefStream(QuickStream):
     quick: bool = False
     brief: bool = True
     dated: bool = False
-    copies: list[Freshness] | Exception = field(default_factory=list)
+    replicas: list[Freshness] | Exception = field(default_factory=list)
 
     @property
     def freshness(self) -> list[Freshness]:
         self.threads.add(threading.current_thread().name.rstrip("_0123456789"))
-        if isinstance(self.copies, Exception):
-            raise self.copies
-        return self.copies
+        if isinstance(self.replicas, Exception):
+            raise self.replicas
+        return self.replicas
 
 
-COPY = Freshness(table="T", partition=0, host="h:1", standing=ReplicaStatus(state="RUNNING"))
+COPY = Freshness(table="T", partition=0, host="h:1", status=ReplicaStatus(state="RUNNING"))
 
 
 @pytest.mark.parametrize("accept", [DELIMITED, JSON, V1_JSON, V1_PROTOBUF])
-@pytest.mark.parametrize("copies", [None, [COPY], ServerError("Kafka is away")])
-def test_a_brief_query_is_waited_for_in_one_step(accept: str, copies: Any) -> None:
+@pytest.mark.parametrize("replicas", [None, [COPY], ServerError("Kafka is away")])
+def test_a_brief_query_is_waited_for_in_one_step(accept: str, replicas: Any) -> None:
     given = [DATA, [], rows((3, "c"))]
-    more: dict[str, Any] = {"dated": copies is not None, "copies": copies, "token": lambda: SEEN}
+    more: dict[str, Any] = {
+        "dated": replicas is not None,
+        "replicas": replicas,
+        "token": lambda: SEEN,
+    }
     brief = BriefStream(given, "pull", ends_with="Limit Reached", **more)
     slow = BriefStream(given, "pull", ends_with="Limit Reached", brief=False, **more)
     answer, expected = query(brief, accept), query(slow, accept)

@@ -24,11 +24,11 @@ from ksql.cluster.replicas.read_request import (
     ReadRequest,
     Unreachable,
     processed_of,
-    standing_of,
+    status_of,
 )
 from ksql.cluster.replicas.replica_client import Peers
 from ksql.cluster.replicas.replica_status import MISSING, ReadPolicy, ReplicaStatus, StalenessLimits
-from ksql.cluster.replicas.replicated import Reader, Replicas
+from ksql.cluster.replicas.replicated import QueryReader, Replicas
 from ksql.core.config import Settings
 from ksql.core.records import Offset
 from ksql.core.token import FILE, HEADER, BadSecret, ServerSecret, Token
@@ -124,13 +124,13 @@ class Host(FakeService):
     def processed(self, query_id):
         return Processed(self.done.get(query_id, {}), self.failure)
 
-    def read_copy(self, ask):
+    def read_replica(self, ask):
         self.asks += 1
         return self.local_replicas.read(ask)
 
-    def standings(self):
+    def replica_statuses(self):
         self.local_replicas.look()
-        return self.local_replicas.standings()
+        return self.local_replicas.replica_statuses()
 
     def holders(self, table, key):
         return [{"table": table, "key": key}]
@@ -192,7 +192,7 @@ def test_keys_ranges_and_scans_come_as_they_are_stored():
     with running(1) as ([one], peers):
         keys = names(5_000)
         put(one.host, *keys, value=bytes(100))
-        copy = peers.copy(one.server)
+        copy = peers.replicas_of(one.server)
         result = copy.read(ask(keys=[b"00003", b"none", b"00001"]))
         assert [each for some in result.answers for each in some] == [
             Stored(bytes(100), 7),
@@ -204,17 +204,17 @@ def test_keys_ranges_and_scans_come_as_they_are_stored():
         scanned = copy.read(ask())
         rows = [row for some in scanned.rows for row in some]
         assert rows == [StoredRow(key, bytes(100), 7) for key in keys]
-        assert scanned.standing == ReplicaStatus(state="RUNNING", role="ACTIVE", position=END)
+        assert scanned.status == ReplicaStatus(state="RUNNING", role="ACTIVE", position=END)
 
 
 def test_a_copy_that_is_restored_says_so_and_does_not_answer():
     with running(1) as ([one], peers):
         put(one.host, b"a")
         one.host.table.part.reached = 40
-        copy = peers.copy(one.server)
+        copy = peers.replicas_of(one.server)
         with pytest.raises(ReadRejected) as caught:
             copy.read(ask(keys=[b"a"]))
-        assert (caught.value.standing.state, caught.value.standing.position) == ("RESTORING", 40)
+        assert (caught.value.status.state, caught.value.status.position) == ("RESTORING", 40)
 
         def within(lag):
             terms = ReadPolicy(allowed=StalenessLimits(offset_lag=lag), running=False, limited=True)
@@ -222,9 +222,9 @@ def test_a_copy_that_is_restored_says_so_and_does_not_answer():
 
         with pytest.raises(ReadRejected) as caught:
             within(59)
-        assert caught.value.standing.offset_lag == 60
+        assert caught.value.status.offset_lag == 60
         result = within(60)
-        assert result.standing.offset_lag == 60
+        assert result.status.offset_lag == 60
         assert list(result.answers) == [[Stored(b"v", 7)]]
 
 
@@ -232,18 +232,18 @@ def test_a_server_that_has_slept_looks_where_its_topic_ends_before_it_answers():
     """In its memory the end is where its rows are; its first answer must not believe that."""
     with running(1) as ([one], peers):
         put(one.host, b"a")
-        copy = peers.copy(one.server)
+        copy = peers.replicas_of(one.server)
         limited = ReadPolicy(allowed=StalenessLimits(offset_lag=0), limited=True)
         result = copy.read(ask(keys=[b"a"], terms=limited))
-        assert (result.standing.role, result.standing.offset_lag) == ("ACTIVE", 0)
+        assert (result.status.role, result.status.offset_lag) == ("ACTIVE", 0)
         assert list(result.answers) == [[Stored(b"v", 7)]]
         one.host.now_s, one.host.end = 28.0, END + 60_000
         plain = copy.read(ask(keys=[b"a"]))
-        assert plain.standing.offset_lag is None  # it knows that it does not know
+        assert plain.status.offset_lag is None  # it knows that it does not know
         assert list(plain.answers) == [[Stored(b"v", 7)]]
         with pytest.raises(ReadRejected) as caught:
             copy.read(ask(keys=[b"a"], terms=limited))
-        assert caught.value.standing.offset_lag == 60_000
+        assert caught.value.status.offset_lag == 60_000
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -278,10 +278,10 @@ def test_a_position_is_of_the_rows_that_it_comes_with(committed, span):
         if not committed:
             store.range, store.get = late(store.range), late(store.get)
         request_ = ask(committed=committed) if span else ask(committed=committed, keys=[b"a"])
-        result = peers.copy(one.server).read(request_)
+        result = peers.replicas_of(one.server).read(request_)
         rows = [row for some in (result.rows or result.answers) for row in some]
         assert moved
-        assert [int(row.value) for row in rows] == [result.standing.position]
+        assert [int(row.value) for row in rows] == [result.status.position]
 
 
 def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
@@ -289,13 +289,13 @@ def test_a_copy_with_a_part_of_a_transaction_shows_no_committed_rows():
         part = one.host.table.part
         part.put([(b"a", b"1", 7)], END + 1, 0.0)
         part.commit(complete=False)
-        copy = peers.copy(one.server)
+        copy = peers.replicas_of(one.server)
         assert list(copy.read(ask(keys=[b"a"])).answers) == [[Stored(b"1", 7)]]
         with pytest.raises(ReadRejected) as caught:
             copy.read(ask(keys=[b"a"], committed=True))
-        assert caught.value.standing.state == "RESTORING"
+        assert caught.value.status.state == "RESTORING"
         part.target = END + 1
-        part.settle()
+        part.commit_between_transactions()
         result = copy.read(ask(keys=[b"a"], committed=True))
         assert list(result.answers) == [[Stored(b"1", 7)]]
 
@@ -319,23 +319,23 @@ def test_replica_of_a_waiting_server_is_used_last_and_for_a_dead_one():
         rows, origins = opened(hosts, peers, at, allowed=STANDBYS)
         assert rows.get(b"a").value == b"new"
         [provenance] = origins.listed()
-        assert (provenance.standing.role, provenance.standing.state) == ("STANDBY", "RESTORING")
+        assert (provenance.status.role, provenance.status.state) == ("STANDBY", "RESTORING")
 
 
 def test_a_partition_that_is_not_there():
     with running(1) as ([one], peers):
         one.host.table.here = False
         with pytest.raises(ReadRejected) as caught:
-            peers.copy(one.server).read(ask())
-        assert caught.value.standing == MISSING
+            peers.replicas_of(one.server).read(ask())
+        assert caught.value.status == MISSING
 
 
 def test_a_server_that_is_starting_holds_nothing_yet():
     with running(1) as ([one], peers):
         one.context.state = "INITIALIZING"
         with pytest.raises(ReadRejected) as caught:
-            peers.copy(one.server).read(ask())
-        assert caught.value.standing == MISSING
+            peers.replicas_of(one.server).read(ask())
+        assert caught.value.status == MISSING
 
 
 def test_a_server_that_is_gone_is_left_alone_for_a_moment():
@@ -345,14 +345,14 @@ def test_a_server_that_is_gone_is_left_alone_for_a_moment():
         one.end()
         for _ in range(2):
             with pytest.raises(Unreachable, match="cannot be reached"):
-                peers.copy(one.server).read(ask())
+                peers.replicas_of(one.server).read(ask())
         again = Running([])
         try:
             peers._down[again.server] = (1.0, "gone before")
             with pytest.raises(Unreachable, match="gone before"):
-                peers.copy(again.server).read(ask())
+                peers.replicas_of(again.server).read(ask())
             clock[0] = 1.0
-            assert peers.copy(again.server).read(ask()).standing.state == "RUNNING"
+            assert peers.replicas_of(again.server).read(ask()).status.state == "RUNNING"
         finally:
             again.end()
             peers.close()
@@ -368,7 +368,7 @@ def test_a_store_that_fails_on_the_way_is_no_end_of_rows():
             raise StoreDamaged("there", "a block")
 
         store.range = broken
-        result = peers.copy(one.server).read(ask())
+        result = peers.replicas_of(one.server).read(ask())
         seen = []
         with pytest.raises(Unreachable, match="a block"):
             seen += [row for some in result.rows for row in some]
@@ -378,11 +378,11 @@ def test_credentials_are_needed_and_passed_on():
     users = Users("realm", {"ann": ("secret", frozenset())})
     with running(1, users) as ([one], peers):
         with pytest.raises(Unreachable, match="401: Unauthorized"):
-            peers.copy(one.server).read(ask())
+            peers.replicas_of(one.server).read(ask())
         good = httpx.BasicAuth("ann", "secret")
         header = next(good.auth_flow(httpx.Request("GET", "http://x"))).headers["authorization"]
-        assert peers.copy(one.server, header).read(ask()).standing.state == "RUNNING"
-        assert peers.standings(one.server, header)[HOME, 0].position == END
+        assert peers.replicas_of(one.server, header).read(ask()).status.state == "RUNNING"
+        assert peers.replica_statuses(one.server, header)[HOME, 0].position == END
 
 
 SECRET = ServerSecret(b"a secret of the servers")
@@ -392,8 +392,8 @@ def test_rows_are_read_by_those_that_know_the_servers_secret_only():
     """A user could read any row here, whatever pull queries are allowed."""
     users = Users("realm", {"ann": ("secret", frozenset())})
     with running(1, users, SECRET) as ([one], peers):
-        assert peers.copy(one.server).read(ask()).standing.state == "RUNNING"
-        assert peers.standings(one.server)[HOME, 0].position == END
+        assert peers.replicas_of(one.server).read(ask()).status.state == "RUNNING"
+        assert peers.replica_statuses(one.server)[HOME, 0].position == END
         url, ann = f"http://{one.server}", ("ann", "secret")
         for path in signin.ONLY_SERVERS:
             answer = httpx.post(url + path, auth=ann, json={})
@@ -440,7 +440,7 @@ def test_no_users_password_is_sent_to_a_server_that_may_not_be_one():
 
     with hosted(stranger) as port:
         peers = Peers(5.0, secret=SECRET)
-        peers.standings(Server("127.0.0.1", port), "Basic her-password")
+        peers.replica_statuses(Server("127.0.0.1", port), "Basic her-password")
         peers.close()
     assert "authorization" not in seen[0]
     assert HEADER in seen[0]
@@ -461,7 +461,7 @@ def test_a_secret_must_be_one(tmp_path, text, why):
 def test_a_reader_that_leaves_ends_the_read_there():
     with running(1) as ([one], peers):
         put(one.host, *names(20_000), value=bytes(1_000))
-        result = peers.copy(one.server).read(ask())
+        result = peers.replicas_of(one.server).read(ask())
         assert len(next(result.rows)) > 0
         assert one.context.running == 1
         result.rows.close()
@@ -482,7 +482,7 @@ def replicas(hosts, peers, at=0):
 
 
 def opened(hosts, peers, at=0, **reader):
-    reader_ = Reader(**{"allowed": StalenessLimits(), "patience_s": 1.0, **reader})
+    reader_ = QueryReader(**{"allowed": StalenessLimits(), "patience_s": 1.0, **reader})
     return replicas(hosts, peers, at).rows(SOURCE, 1, reader_)[0], reader_.origins
 
 
@@ -500,7 +500,7 @@ def test_every_server_answers_from_the_active_copy():
             assert rows.get(b"a") == Stored(b"v", 7)
             assert rows.get_many([b"x", b"a"]) == [None, Stored(b"v", 7)]
             [provenance] = origins.listed()
-            assert (provenance.host, provenance.standing.role) == (str(active.server), "ACTIVE")
+            assert (provenance.host, provenance.status.role) == (str(active.server), "ACTIVE")
         assert sum(each.host.asks for each in hosts if each is not active) == 0
 
 
@@ -535,7 +535,7 @@ def test_standbys_answer_for_a_server_that_is_gone_only_if_they_may():
         rows, origins = opened(hosts, peers, at, allowed=STANDBYS)
         assert rows.get(b"a") == Stored(b"v", 7)
         [provenance] = origins.listed()
-        assert (provenance.host, provenance.standing.role) == (str(second.server), "STANDBY")
+        assert (provenance.host, provenance.status.role) == (str(second.server), "STANDBY")
         second.host.table.part.reached = 90
         second.host.table.part.goal = 50
         third.host.table.here = False
@@ -693,7 +693,7 @@ def service():
 def test_the_standings_of_a_server():
     body = call(service(), "GET", "/stores/standings").json()
     assert body["host"] == "127.0.0.1:8088"
-    assert standing_of(body["standings"][HOME]["0"]) == ReplicaStatus(
+    assert status_of(body["standings"][HOME]["0"]) == ReplicaStatus(
         state="RUNNING", role="ACTIVE", position=END, offset_lag=0, time_lag_ms=0
     )
 

@@ -405,7 +405,7 @@ def test_a_token_that_is_none_is_refused() -> None:
 
 
 def test_a_query_that_is_to_say_what_it_has_read_says_it_behind_its_rows() -> None:
-    copy = Freshness(table="T", partition=0, host="h:1", standing=ReplicaStatus(state="RUNNING"))
+    copy = Freshness(table="T", partition=0, host="h:1", status=ReplicaStatus(state="RUNNING"))
 
     @dataclass(eq=False)
     class Dated(FakeStream):

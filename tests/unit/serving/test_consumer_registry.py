@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from ksql.kafka.admin import Identity
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topic_watch import GONE_S, TopicWatch
-from ksql.serving.consumer_registry import ConsumerRegistry, ReadTopicGone, ReadTopicRemade
+from ksql.serving.consumer_registry import ConsumerRegistry, ReadTopicGone, ReadTopicRecreated
 
 
 class Topics:
@@ -77,7 +77,7 @@ def test_a_topic_that_was_recreated_ends_its_readers_and_no_others(kafka, open_f
     looked(feeds, topics)
     topics.ids["a"] = "3"
     looked(feeds, topics)
-    with pytest.raises(ReadTopicRemade, match='topic "a" was deleted and recreated'):
+    with pytest.raises(ReadTopicRecreated, match='topic "a" was deleted and recreated'):
         reader.poll()
     assert other.poll() == []
     later = open_feeds(feeds, "a")

@@ -4,7 +4,7 @@ import pytest
 
 from ksql.core.errors import KsqlError
 from ksql.functions.registry import BUILTINS
-from ksql.views.errors import MORE
+from ksql.views.materialized_view import MORE
 from tests.unit.serving.pulls import Stores, answer, bind_pull, bound
 from tests.unit.world import World
 

@@ -9,7 +9,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.serving.clauses import check_stream
 from ksql.sql.binder import bound as b
 from ksql.views.access_path import key_lookups
-from ksql.views.errors import MORE, TableNotReady
+from ksql.views.materialized_view import MORE, TableNotReady
 from ksql.views.stores.base import StoreClosed
 from tests.unit.serving.pulls import WORLD, Stores, answer, bind_pull, bound
 from tests.unit.world import World

@@ -38,7 +38,7 @@ class ListFeed:
     def poll(self):
         return [self._records.pop(0)]
 
-    def hold(self, places):
+    def pause(self, places):
         assert not places
 
     def end(self):

@@ -25,8 +25,7 @@ from ksql.serving import table_provider as module
 from ksql.serving.query_service import QueryService
 from ksql.serving.results import freshness_of, is_quick, token_of
 from ksql.serving.table_provider import TableProvider
-from ksql.views.errors import TableNotReady
-from ksql.views.materialized_view import MaterializedView
+from ksql.views.materialized_view import MaterializedView, TableNotReady
 from ksql.views.store_config import StoreConfig
 from ksql.views.store_writer import PartitionStore
 from ksql.views.stores.rocks import StoreBudget
@@ -123,7 +122,7 @@ class HeldViews(ViewMaintainer):
 class Counted:
     """A table of one partition, in a transactional store that has read some of its topic."""
 
-    def __init__(self, tmp_path, reached, goal=10, copies=None):
+    def __init__(self, tmp_path, reached, goal=10, replicas=None):
         self.world = World(S + COUNT)
         self.store = open_store("txn_rocksdb", tmp_path / "s", StoreBudget())
         self.store.put([(b"a", b'{"C": 1}', 0)])
@@ -145,7 +144,7 @@ class Counted:
             AllEnds(self.admin),
         )
         self.provider = TableProvider(
-            self.held, self.admin, lambda _query: self.begun, copies, following
+            self.held, self.admin, lambda _query: self.begun, replicas, following
         )
         self.reads = QueryService(self.world.engine, None, self.admin, self.provider, lambda: 1000)
 
@@ -267,7 +266,7 @@ def test_a_look_up_waits_for_nothing_in_a_table_that_has_answered(counted):
 
 
 class Elsewhere:
-    """The copies of other servers, and whether there are any."""
+    """The replicas of other servers, and whether there are any."""
 
     host = "a:1"
 
@@ -287,7 +286,7 @@ class Elsewhere:
 
 def test_a_table_whose_store_waits_here_is_read_from_other_servers(counted):
     others = Elsewhere()
-    table = counted(10, copies=others)
+    table = counted(10, replicas=others)
     view = table.views.pop("T")
     trouble = table.trouble()  # its stores were not looked at yet
     assert not trouble.is_ready()
@@ -303,7 +302,7 @@ def test_a_table_whose_store_waits_here_is_read_from_other_servers(counted):
 def test_the_end_of_a_topic_is_requested_again_once_that_was_recreated(counted):
     """Copies at other servers are not asked for offsets that the new topic does not have."""
     others = Elsewhere()
-    table = counted(10, copies=others)
+    table = counted(10, replicas=others)
     for topic_id, end, at_least in (
         ("", 9, 9),
         ("a", 11, 11),
@@ -356,15 +355,15 @@ def test_reads_of_other_servers_are_distinguished_from_those_of_this_one():
     reads = TableProvider(
         None, None, None, SimpleNamespace(host="a:1"), SimpleNamespace(is_known=None)
     )
-    origins, standing = ReadProvenance(), ReplicaStatus(state="RUNNING")
+    origins, status = ReadProvenance(), ReplicaStatus(state="RUNNING")
     for table, partition, host in (
         ("T", 0, "a:1"), ("T", 1, "b:1"), ("T", 2, "b:1"), ("T", 3, "c:1"), ("U", 0, "b:1"),
     ):  # fmt: skip
-        origins.note(table, partition, host, standing)
+        origins.note(table, partition, host, status)
     assert reads.sites(origins) == {"T": BySite(local=1, remote=2), "U": BySite(remote=1)}
 
 
-# --- a server alone, with the copies that it has
+# --- a server alone, with the replicas that it has
 
 
 class Alone:
@@ -389,17 +388,17 @@ class NoOthers:
 
 @pytest.fixture
 def alone(counted, monkeypatch):
-    """A table at a server that has parts for its copies; its topic ends where ``admin`` says."""
+    """A table at a server that has parts for its replicas; its topic ends where ``admin`` says."""
     monkeypatch.setattr(module, "_READY_S", 0.1)
-    copies = SimpleNamespace(host="here:1")
-    table = counted(10, copies=copies)
+    replicas = SimpleNamespace(host="here:1")
+    table = counted(10, replicas=replicas)
     table.now_s = 0.0
     assignment = PartitionAssignment(Alone(), 0)
     local_replicas = LocalReplicas(
         table.held, assignment, LagTracker(table.admin.end_offsets, lambda: table.now_s)
     )
-    copies.local_replicas = local_replicas
-    copies.replicas = Replicas(assignment, local_replicas, None, table.held, NoOthers())
+    replicas.local_replicas = local_replicas
+    replicas.replicas = Replicas(assignment, local_replicas, None, table.held, NoOthers())
     return table
 
 
@@ -443,10 +442,10 @@ def test_reported_position_is_that_of_the_rows(alone, level, position):
     assert rows == [("a", 2 if position == 10 else 3), ("b", 1)]
     alone.part.put([(b"a", b'{"C": 4}', 0)], 15, 0.0)
     alone.part.target = 15
-    alone.part.settle()  # before the client is told
+    alone.part.commit_between_transactions()  # before the client is told
     [read] = freshness_of(query)
-    assert (read.standing.position, read.standing.offset_lag) == (position, 20 - position)
-    assert (read.host, read.standing.role) == ("here:1", "ACTIVE")
+    assert (read.status.position, read.status.offset_lag) == (position, 20 - position)
+    assert (read.host, read.status.role) == ("here:1", "ACTIVE")
 
 
 def test_a_part_of_a_transaction_is_not_committed(alone):
@@ -455,7 +454,7 @@ def test_a_part_of_a_transaction_is_not_committed(alone):
     with pytest.raises(RequestFailed, match="not ready"):
         alone.ask(**{LEVEL: "read_committed"})
     alone.part.target = 10
-    alone.part.settle()
+    alone.part.commit_between_transactions()
     assert alone.ask(**{LEVEL: "read_committed"}) == [("a", 2), ("b", 1)]
 
 

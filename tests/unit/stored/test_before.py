@@ -12,7 +12,7 @@ from ksql.control.log.quarantine import UnreadableCommand
 from ksql.control.log.record import decode
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
-from ksql.core.format_zero import BeforeFormatZero
+from ksql.core.versioned_json import BeforeFormatZero
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.sql.plan.codec import UnreadablePlan, loads
 from tests.stored.corpora import V1

@@ -52,13 +52,13 @@ def placement(sink: Sink, inputs: int, partitions: int, lanes: int) -> Placement
 
     ``inputs`` is the largest number of partitions of a source, ``lanes`` as in the plan.
     """
-    cut = layout(sink)
-    if not cut.stages:
-        return _stateless(cut, sink, inputs, partitions)
-    stage = cut.stages[-1]
-    if not _is_stage_key(stage, cut.exit) or capabilities(sink.key_format.name).infers:
+    program_layout = layout(sink)
+    if not program_layout.stages:
+        return _stateless(program_layout, sink, inputs, partitions)
+    stage = program_layout.stages[-1]
+    if not _is_stage_key(stage, program_layout.exit) or capabilities(sink.key_format.name).infers:
         return "moved"
-    if lanes and (lanes != partitions or not _same_format(cut, stage, sink)):
+    if lanes and (lanes != partitions or not _same_format(program_layout, stage, sink)):
         return "moved"
     return "keyed"
 
@@ -73,14 +73,16 @@ def has_one_writer(plan: QueryPlan) -> bool:
     )
 
 
-def _stateless(cut: Layout, sink: Sink, inputs: int, partitions: int) -> Placement:
-    (source,) = cut.sources
-    if cut.exit.segment.table or inputs == 1:
+def _stateless(program_layout: Layout, sink: Sink, inputs: int, partitions: int) -> Placement:
+    (source,) = program_layout.sources
+    if program_layout.exit.segment.table or inputs == 1:
         return "keyed"
-    entry = cut.exit.segment.entry
+    entry = program_layout.exit.segment.entry
     shape = entry.explosion.segment.entry.shape if entry.explosion else entry.shape
     names = [shape.names[key] for key in shape.keys]
-    keeps = [_column(part) for part in cut.exit.key] == names and not cut.exit.rekeyed
+    keeps = [
+        _column(part) for part in program_layout.exit.key
+    ] == names and not program_layout.exit.rekeyed
     keeps = keeps and _is_same(source.key_format, sink.key_format)
     return "kept" if keeps and inputs == partitions and not source.scattered else "moved"
 
@@ -99,8 +101,8 @@ def _is_stage_key(stage: Stage, exit_: Exit) -> bool:
     return is_join_key(stage, join, exit_.key)
 
 
-def _same_format(cut: Layout, stage: Stage, sink: Sink) -> bool:
-    return _is_same(key_format(cut, stage), sink.key_format)
+def _same_format(program_layout: Layout, stage: Stage, sink: Sink) -> bool:
+    return _is_same(key_format(program_layout, stage), sink.key_format)
 
 
 def _is_same(one: Format, other: Format) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ksql.sql.binder import Bound
 
 
-def key_format(cut: Layout, stage: Stage) -> Format:
+def key_format(program_layout: Layout, stage: Stage) -> Format:
     """Return the format of the keys under which rows meet at a stage.
 
     It is that of the first input that keeps its key, else the first one's: ksqlDB's choice for what
@@ -34,7 +34,7 @@ def key_format(cut: Layout, stage: Stage) -> Format:
         (stage_input for stage_input in stage.stage_inputs if keeps_key(stage, stage_input)),
         stage.stage_inputs[0],
     )
-    return _format_of(cut, first)
+    return _format_of(program_layout, first)
 
 
 def keeps_key(stage: Stage, stage_input: StageInput) -> bool:
@@ -46,15 +46,17 @@ def keeps_key(stage: Stage, stage_input: StageInput) -> bool:
     return had == [part.name if isinstance(part, b.Column) else None for part in key]
 
 
-def moves(cut: Layout, stage: Stage, stage_input: StageInput) -> KeyBytes | None:
+def moves(program_layout: Layout, stage: Stage, stage_input: StageInput) -> KeyBytes | None:
     """Return the bytes by which rows of an input find their lane; None if they stay where they are.
 
     Rows that meet others that have moved must be found by the same bytes. A registered schema's id
     is a part of those, and known to no plan: then all inputs move, by their packed keys.
     """
-    key_form = key_format(cut, stage)
+    key_form = key_format(program_layout, stage)
     staying = [
-        candidate for candidate in stage.stage_inputs if _stays(cut, stage, candidate, key_form)
+        candidate
+        for candidate in stage.stage_inputs
+        if _stays(program_layout, stage, candidate, key_form)
     ]
     if stage_input in staying and (
         len(staying) == len(stage.stage_inputs) or not _registered(key_form)
@@ -64,27 +66,29 @@ def moves(cut: Layout, stage: Stage, stage_input: StageInput) -> KeyBytes | None
     return key_bytes(_fitting(key_form, columns), columns)
 
 
-def join_order(cut: Layout, stage: Stage) -> KeyBytes:
+def join_order(program_layout: Layout, stage: Stage) -> KeyBytes:
     """Return the bytes by which a join orders its keys."""
     columns = _columns(stage, stage.stage_inputs[0])
-    return key_bytes(_fitting(key_format(cut, stage), columns), columns, MemoryRegistry())
+    return key_bytes(
+        _fitting(key_format(program_layout, stage), columns), columns, MemoryRegistry()
+    )
 
 
-def _stays(cut: Layout, stage: Stage, stage_input: StageInput, key_form: Format) -> bool:
+def _stays(program_layout: Layout, stage: Stage, stage_input: StageInput, key_form: Format) -> bool:
     entry = stage_input.segment.entry
-    if entry.kind == "source" and cut.sources[entry.index].scattered:
+    if entry.kind == "source" and program_layout.sources[entry.index].scattered:
         return False
-    own = _format_of(cut, stage_input)
+    own = _format_of(program_layout, stage_input)
     same = (own.name, own.delimiter) == (key_form.name, key_form.delimiter)
     return same and keeps_key(stage, stage_input)
 
 
-def _format_of(cut: Layout, stage_input: StageInput) -> Format:
+def _format_of(program_layout: Layout, stage_input: StageInput) -> Format:
     """Return the format of a stage input's keys before they come to its stage."""
     entry = stage_input.segment.entry
     if entry.kind == "source":
-        return cut.sources[entry.index].key_format
-    return key_format(cut, cut.stages[entry.index])
+        return program_layout.sources[entry.index].key_format
+    return key_format(program_layout, program_layout.stages[entry.index])
 
 
 def _registered(format_: Format) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 CHUNK_RECORDS = 64
-Place = tuple[bytes, int]
+SliceId = tuple[bytes, int]
 """A packed key and the number of a slice."""
 Line = tuple[list[int], list["Row"]]
 """Times and rows of records, by time."""
@@ -84,11 +84,11 @@ class JoinBuffer:
         self.observed, segments = stored
         self.segments = set(segments)
         self.lines: dict[bytes, Line] = {}
-        self.waits: set[Place] = set()
+        self.waits: set[SliceId] = set()
         self._heads, self._chunks = name, name.upper()
         self._cut = slices
         self._retention_ms = retention_ms
-        self._slices: dict[Place, Slice] = {}
+        self._slices: dict[SliceId, Slice] = {}
         self._added: list[tuple[bytes, int, Row]] = []
 
     @property
@@ -104,13 +104,13 @@ class JoinBuffer:
         length = self._cut.length_ms * self._cut.per_segment
         return min(self.segments) * length, (max(self.segments) + 1) * length
 
-    def load_heads(self, places: set[Place], store: Store) -> list[Place]:
+    def load_heads(self, places: set[SliceId], store: Store) -> list[SliceId]:
         """Fetch slices: those that get records, and those that are looked into."""
         held = [slice_ for slice_ in places if self._segment(slice_) in self.segments]
         self._fetch(store, self._heads, [(slice_, _head(slice_)) for slice_ in held])
         return held
 
-    def load_chunks(self, slices: Iterable[Place], probed: set[Place], store: Store) -> None:
+    def load_chunks(self, slices: Iterable[SliceId], probed: set[SliceId], store: Store) -> None:
         """Take those that are there; fetch the rest of those that are looked into."""
         for slice_ in slices:
             head = store.get(self._space(self._heads, slice_), _head(slice_))
@@ -122,7 +122,7 @@ class JoinBuffer:
         chunks = [(slice_, key) for slice_ in seen for key in _sealed(slice_, self._slices[slice_])]
         self._fetch(store, self._chunks, chunks)
 
-    def show(self, probed: set[Place], store: Store) -> None:
+    def show(self, probed: set[SliceId], store: Store) -> None:
         """Lay out those that are looked into."""
         for slice_ in sorted(slice_ for slice_ in probed if slice_ in self._slices):
             at, space = self._slices[slice_], self._space(self._chunks, slice_)
@@ -197,7 +197,7 @@ class JoinBuffer:
             for kind in (self._heads, self._chunks):
                 store.drop(kind + _SLICE.pack(segment))
 
-    def _put(self, slice_: Place, at: Slice, store: Store) -> None:
+    def _put(self, slice_: SliceId, at: Slice, store: Store) -> None:
         space = self._space(self._chunks, slice_)
         while len(at.fresh) >= CHUNK_RECORDS:
             store.put(space, _chunk(slice_, at.sealed), at.fresh[:CHUNK_RECORDS])
@@ -206,17 +206,17 @@ class JoinBuffer:
         head = [at.sealed, slice_ in self.waits, at.fresh]
         store.put(self._space(self._heads, slice_), _head(slice_), head)
 
-    def _fetch(self, store: Store, kind: bytes, names: list[tuple[Place, bytes]]) -> None:
+    def _fetch(self, store: Store, kind: bytes, names: list[tuple[SliceId, bytes]]) -> None:
         by_space: dict[bytes, list[bytes]] = {}
         for slice_, key in names:
             by_space.setdefault(self._space(kind, slice_), []).append(key)
         for space, some in by_space.items():
             store.load(space, some)
 
-    def _segment(self, slice_: Place) -> int:
+    def _segment(self, slice_: SliceId) -> int:
         return slice_[1] // self._cut.per_segment
 
-    def _space(self, kind: bytes, slice_: Place) -> bytes:
+    def _space(self, kind: bytes, slice_: SliceId) -> bytes:
         return kind + _SLICE.pack(self._segment(slice_))
 
 
@@ -225,15 +225,15 @@ def _time(record: list[Any]) -> int:
     return time
 
 
-def _head(slice_: Place) -> bytes:
+def _head(slice_: SliceId) -> bytes:
     return slice_[0] + _SLICE.pack(slice_[1])
 
 
-def _chunk(slice_: Place, number: int) -> bytes:
+def _chunk(slice_: SliceId, number: int) -> bytes:
     return slice_[0] + _CHUNK.pack(slice_[1], number)
 
 
-def _sealed(slice_: Place, at: Slice) -> Iterator[bytes]:
+def _sealed(slice_: SliceId, at: Slice) -> Iterator[bytes]:
     return (_chunk(slice_, number) for number in range(at.sealed))
 
 

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ksql.core import UNKNOWN_JOIN_STATE
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import KeyOrder, Late, Paused, Record
-from ksql.exec.operators.joining.join_buffer import JoinBuffer, Line, Place, Slices, UnmatchedBuffer
+from ksql.exec.operators.joining.join_buffer import (
+    JoinBuffer,
+    Line,
+    SliceId,
+    Slices,
+    UnmatchedBuffer,
+)
 from ksql.exec.operators.joining.join_layout import Ending, Side
 
 if TYPE_CHECKING:
@@ -261,15 +267,15 @@ class StreamJoinProcessor(Paused):
         within = self.within
         if stored is None:
             span = within.before_ms + within.after_ms
-            cut = Slices.of(span, within.retention_ms)
-            return self._state(store, cut, -1, [[-1, []], [-1, []]], [[], []])
+            slices = Slices.of(span, within.retention_ms)
+            return self._state(store, slices, -1, [[-1, []], [-1, []]], [[], []])
         if stored[0] != _VERSION:
             raise UNKNOWN_JOIN_STATE(version=stored[0])
         _, stream_time, slices, buffers, waiting = stored
         return self._state(store, Slices(*slices), stream_time, buffers, waiting)
 
     def _state(
-        self, store: Store, cut: Slices, stream_time: int, buffers: list[Any], waiting: list[Any]
+        self, store: Store, slices: Slices, stream_time: int, buffers: list[Any], waiting: list[Any]
     ) -> _State:
         within, retention = self.within, self.within.retention_ms
         ends = []
@@ -279,14 +285,14 @@ class StreamJoinProcessor(Paused):
                 (b"r", self.right, self.right_outer, (within.after_ms, within.before_ms)),
             )
         ):
-            buffer = JoinBuffer(name, side, cut, retention, buffers[number])
+            buffer = JoinBuffer(name, side, slices, retention, buffers[number])
             waits = outer and not within.eager
             held = (
                 UnmatchedBuffer(b"w" + name, store, waiting[number], self.order) if waits else None
             )
             ends.append(_End(buffer, held, reach, outer=outer, is_left=number == 0))
         left, right = ends
-        return _State(left, right, cut, stream_time)
+        return _State(left, right, slices, stream_time)
 
     def _load(self, records: Sequence[Record], state: _State, store: Store) -> Iterator[None]:
         left, right = state.left, state.right
@@ -315,11 +321,11 @@ class StreamJoinProcessor(Paused):
 
     def _places(
         self, records: Sequence[Record], state: _State
-    ) -> tuple[tuple[set[Place], set[Place]], tuple[set[Place], set[Place]]]:
+    ) -> tuple[tuple[set[SliceId], set[SliceId]], tuple[set[SliceId], set[SliceId]]]:
         """Return the stored slices that records are added to, and those that are looked into."""
         left, right = state.left, state.right
-        added: tuple[set[Place], set[Place]] = (set(), set())
-        probed: tuple[set[Place], set[Place]] = (set(), set())
+        added: tuple[set[SliceId], set[SliceId]] = (set(), set())
+        probed: tuple[set[SliceId], set[SliceId]] = (set(), set())
         length, port = state.slices.length_ms, self.right.port
         begins, ends = zip(left.buffer.stretch, right.buffer.stretch, strict=True)
         for record in records if any(ends) else ():
@@ -359,6 +365,6 @@ class StreamJoinProcessor(Paused):
             if end.waiting is not None:
                 end.waiting.write()
         waiting = [[] if end.waiting is None else end.waiting.stored for end in ends]
-        cut = [state.slices.length_ms, state.slices.per_segment]
+        slicing = [state.slices.length_ms, state.slices.per_segment]
         buffers = [end.buffer.stored for end in ends]
-        store.put(_META, _JOIN, [_VERSION, state.stream_time, cut, buffers, waiting])
+        store.put(_META, _JOIN, [_VERSION, state.stream_time, slicing, buffers, waiting])

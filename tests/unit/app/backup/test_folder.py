@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.app.backup.directory import checked, finish, new_folder
-from ksql.app.backup.errors import NoBackup
-from ksql.app.backup.form import Manifest
+from ksql.app.backup.form import Manifest, NoBackup
 from ksql.core.error_table import TARGET_THERE
 
 MANIFEST = Manifest(made_ms=1, made_by="0.1.0", service_id="s_", cluster_id="")

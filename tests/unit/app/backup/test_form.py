@@ -9,7 +9,7 @@ import pytest
 
 from ksql.app.backup import form
 from ksql.app.backup.directory import checked
-from ksql.app.backup.errors import NoBackup
+from ksql.app.backup.form import NoBackup
 from ksql.core.error_table import NEWER_BACKUP
 from ksql.core.records import RawRecord
 from tests.stored.corpora import V2

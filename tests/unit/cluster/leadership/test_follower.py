@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ksql.cluster.leadership.follower import Follower, ServiceEnded
-from ksql.control.log.log import CommandTopicAnew
+from ksql.control.log.log import CommandTopicRecreated
 from ksql.core.errors import ServerError
 from tests.waits import await_true
 
@@ -24,7 +24,7 @@ class Server:
         self.follow_error = None
         self.take_error = None
         self._before = set(threading.enumerate())
-        self.follower = Follower(self.follow, self.await_leadership, self.take, self.lose)
+        self.follower = Follower(self.follow, self.await_leadership, self.acquire, self.lose)
 
     def threads(self):
         """The names of the threads that it has started and that live."""
@@ -45,7 +45,7 @@ class Server:
                 return True
         return False
 
-    def take(self):
+    def acquire(self):
         self.taken.set()
         if self.take_error is not None:
             raise self.take_error
@@ -79,7 +79,7 @@ def test_a_failure_to_follow_is_tried_again():
 
 def test_follower_restarts_when_the_command_topic_is_recreated():
     server = Server()
-    server.follow_error = CommandTopicAnew("_commands")
+    server.follow_error = CommandTopicRecreated("_commands")
     server.follower.start()
     assert server.lost.wait(PATIENCE_S)
     server.await_end("follower")
@@ -123,7 +123,7 @@ def test_a_turn_that_comes_with_the_withdrawal_is_not_used():
     server.follower = Follower(
         server.follow,
         lambda stop: stop.wait(PATIENCE_S),  # the claim was on its way
-        server.take,
+        server.acquire,
         server.lose,
     )
     server.follower.start()
@@ -137,7 +137,7 @@ def test_server_that_is_taking_over_cannot_withdraw():
     server.follower = Follower(
         server.follow,
         server.await_leadership,
-        lambda: server.take() or resume.wait(),
+        lambda: server.acquire() or resume.wait(),
         server.lose,
     )
     server.turn.set()

@@ -53,7 +53,7 @@ class Log:
         self._ask()
         return self._topic.claims[-1] if self._topic.claims else None
 
-    def take(self):
+    def acquire(self):
         self._ask()
         self._topic.epoch += 1
         self._epoch = self._topic.epoch
@@ -450,14 +450,14 @@ def test_a_broker_that_is_slow_at_the_start_is_waited_for(world):
 def claims_first(world, name, other):
     """Let that server claim between the other one's look and its taking."""
     first, log = world.server(name), world.logs[other]
-    take = log.take
+    acquire = log.acquire
 
     def after_the_first():
-        log.take = take
+        log.acquire = acquire
         first.acquire()
-        take()
+        acquire()
 
-    log.take = after_the_first
+    log.acquire = after_the_first
     return first
 
 

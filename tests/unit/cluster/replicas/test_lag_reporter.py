@@ -59,7 +59,7 @@ class Peers:
         self.sent = []
         self.got = threading.Event()
 
-    def standings(self, server, credentials):
+    def replica_statuses(self, server, credentials):
         if self.state is None:
             raise Unreachable("gone")
         return {(HOME, number): ReplicaStatus(state=self.state) for number in range(20)}

@@ -17,7 +17,7 @@ from ksql.cluster.replicas.replica_service import (
 from ksql.core.config import Settings
 from ksql.core.errors import StartError, UnknownName
 from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
-from ksql.views.errors import NotQueryable
+from ksql.views.materialized_view import NotQueryable
 from tests.unit.control.engine.earlier import earlier
 from tests.unit.world import World
 

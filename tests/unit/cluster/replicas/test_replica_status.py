@@ -16,7 +16,7 @@ from ksql.cluster.replicas.replica_status import (
 from ksql.core.config import Settings
 
 
-def standing(state="RUNNING", **more):
+def status(state="RUNNING", **more):
     return ReplicaStatus(state=state, position=10, **more)
 
 
@@ -40,14 +40,14 @@ def test_limits_of_settings(settings, allowed):
 @pytest.mark.parametrize(
     ("status", "limits", "covered"),
     [
-        (standing(offset_lag=5), {}, True),
-        (standing(), {}, True),
-        (standing(offset_lag=5), {"offset_lag": 5}, True),
-        (standing(offset_lag=6), {"offset_lag": 5}, False),
-        (standing(), {"offset_lag": 5}, False),  # not known
-        (standing(offset_lag=0, time_lag_ms=9), {"time_lag_ms": 8}, False),
-        (standing(offset_lag=0, time_lag_ms=8), {"time_lag_ms": 8}, True),
-        (standing(offset_lag=0), {"time_lag_ms": 8}, False),
+        (status(offset_lag=5), {}, True),
+        (status(), {}, True),
+        (status(offset_lag=5), {"offset_lag": 5}, True),
+        (status(offset_lag=6), {"offset_lag": 5}, False),
+        (status(), {"offset_lag": 5}, False),  # not known
+        (status(offset_lag=0, time_lag_ms=9), {"time_lag_ms": 8}, False),
+        (status(offset_lag=0, time_lag_ms=8), {"time_lag_ms": 8}, True),
+        (status(offset_lag=0), {"time_lag_ms": 8}, False),
     ],
 )
 def test_a_lag_that_is_not_known_is_within_no_limit(status, limits, covered):
@@ -56,13 +56,13 @@ def test_a_lag_that_is_not_known_is_within_no_limit(status, limits, covered):
 
 def test_terms():
     none = StalenessLimits(offset_lag=0)
-    behind = standing(offset_lag=3)
+    behind = status(offset_lag=3)
     assert ReadPolicy(allowed=none).accept(behind)  # the active copy that runs
     assert not ReadPolicy(allowed=none, limited=True).accept(behind)
-    restoring = standing("RESTORING", offset_lag=3)
+    restoring = status("RESTORING", offset_lag=3)
     assert not ReadPolicy(allowed=StalenessLimits()).accept(restoring)
     assert ReadPolicy(allowed=StalenessLimits(), running=False, limited=True).accept(restoring)
     assert not ReadPolicy(allowed=none, running=False, limited=True).accept(restoring)
     assert not ReadPolicy(allowed=StalenessLimits(), running=False).accept(MISSING)
-    assert ReadPolicy(allowed=StalenessLimits(), at_least=10).accept(standing())
-    assert not ReadPolicy(allowed=StalenessLimits(), at_least=11).accept(standing())
+    assert ReadPolicy(allowed=StalenessLimits(), at_least=10).accept(status())
+    assert not ReadPolicy(allowed=StalenessLimits(), at_least=11).accept(status())

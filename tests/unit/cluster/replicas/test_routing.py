@@ -32,7 +32,7 @@ def route_of(allowed, outcomes, order=(A, B, C), **more):
         server, terms = step
         tried.append((server, "running" if terms.running else "any", terms.limited))
         outcome = outcomes[server]
-        if isinstance(outcome, ReplicaRefused) and terms.accept(outcome.standing):
+        if isinstance(outcome, ReplicaRefused) and terms.accept(outcome.status):
             route.answered = True
             break
         route.note(server, outcome)
@@ -153,8 +153,8 @@ def test_every_way_ends_and_no_copy_answers_beyond_what_is_allowed(order, given_
     if not route.answered:
         for server, outcome in outcomes.items():
             ours = allowed.standby_reads or server == order[0]
-            if isinstance(outcome, ReplicaRefused) and outcome.standing.state == "RESTORING":
-                within = allowed.covers(outcome.standing)
+            if isinstance(outcome, ReplicaRefused) and outcome.status.state == "RESTORING":
+                within = allowed.covers(outcome.status)
                 assert not (allowed.restoring and ours and within)
 
 

@@ -206,9 +206,9 @@ def test_parted_and_met_again():
     lose(world, 0)
     world.drain()
     old, candidate = world.query("T"), world.catalog.rebuilds[world.query("T").id].candidate
-    world.runner.meet(old, candidate)
+    world.runner.stop_at_same_offsets(old, candidate)
     world.runner.backfill(old, candidate)
-    world.runner.part(old, candidate)
+    world.runner.resume_both(old, candidate)
     world.feed("r", ride("b", 1, 9))
     step(world)
     assert world.last("T") == {"a": {"N": 2, "S": 50}, "b": {"N": 2, "S": 8}}
@@ -216,13 +216,13 @@ def test_parted_and_met_again():
 
 def test_running_version_is_never_left_behind(monkeypatch):
     world = world_of(COUNT)
-    meet, noted = world.runner.meet, []
+    stop_both, noted = world.runner.stop_at_same_offsets, []
 
     def noting(old, candidate, *, may_leave):
         noted.append(may_leave)
-        return meet(old, candidate, may_leave=may_leave)
+        return stop_both(old, candidate, may_leave=may_leave)
 
-    monkeypatch.setattr(world.runner, "meet", noting)
+    monkeypatch.setattr(world.runner, "stop_at_same_offsets", noting)
     backfilled(world)
     assert noted == [False]
     world.run(SUMMED.replace("backfill", "rebuild"))

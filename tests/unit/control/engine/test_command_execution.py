@@ -98,9 +98,9 @@ class Runner(MemoryRunner):
         self.forgotten.append(version.query_id)
         super().forget(version)
 
-    def make_way(self, old, new, *, half_written=False):
-        self.strikes("make_way")
-        return super().make_way(old, new)
+    def prepare_switch(self, old, new, *, half_written=False):
+        self.strikes("prepare_switch")
+        return super().prepare_switch(old, new)
 
 
 class Book:
@@ -203,7 +203,7 @@ def test_a_creation_that_fails_anywhere_leaves_nothing(call, problem):
 
 
 @pytest.mark.parametrize("problem", ERRORS, ids=lambda p: type(p).__name__)
-@pytest.mark.parametrize("call", ["make_way", "append"])
+@pytest.mark.parametrize("call", ["prepare_switch", "append"])
 def test_a_replacement_that_fails_anywhere_leaves_the_old_plan(call, problem):
     it = Scene(S, COUNT)
     before = taken(it)

@@ -56,9 +56,9 @@ class FailingRunner(MemoryRunner):
         self._called("forget", version.query_id)
         super().forget(version)
 
-    def make_way(self, old, new, *, half_written=False):
-        self._called("make_way", old.id)
-        return super().make_way(old, new)
+    def prepare_switch(self, old, new, *, half_written=False):
+        self._called("prepare_switch", old.id)
+        return super().prepare_switch(old, new)
 
     def check_replaceable(self, paused, *, half_written=False):
         self._called("check_replaceable", paused.id)
@@ -129,7 +129,7 @@ def test_the_same_again_switches_nothing():
     outcome = it.execute(COUNT.replace("CREATE", "CREATE OR REPLACE"))
     assert outcome.switch is None
     assert outcome.prepared.verdict.classes == ("transparent",)
-    assert ("make_way", "CTAS_N_1") not in it.runner.calls
+    assert ("prepare_switch", "CTAS_N_1") not in it.runner.calls
     assert it.engine.history.entries == [["begun", "CTAS_N_1", 2], ["switched", 1, False]]
 
 
@@ -182,11 +182,11 @@ def test_a_query_that_does_not_start_leaves_nothing():
 
 def test_a_switch_that_fails_is_reported_and_changes_nothing():
     it = world(S, COUNT)
-    it.runner.fails = {"make_way"}
-    assert it.refuse(MORE).message == "make_way failed"
+    it.runner.fails = {"prepare_switch"}
+    assert it.refuse(MORE).message == "prepare_switch failed"
     assert it.engine.history.entries == [
         ["begun", "CTAS_N_1", 2],
-        ["rolled back", 1, "make_way failed"],
+        ["rolled back", 1, "prepare_switch failed"],
     ]
 
 
@@ -300,7 +300,7 @@ def test_an_upgrade_without_a_verdict_is_never_carried_out():
     )
     with pytest.raises(ServerError, match="the upgrade of CTAS_N_1 was not validated"):
         CommandExecution(context, unchecked, MORE, 2).run(pytest.fail)
-    assert ("make_way", "CTAS_N_1") not in it.runner.calls
+    assert ("prepare_switch", "CTAS_N_1") not in it.runner.calls
 
 
 def test_only_distributed_statements_go_through_the_log():

@@ -60,8 +60,8 @@ class SlowRunner(MemoryRunner):
         super().__init__(topics)
         self.waits, self.may_go_on = threading.Event(), threading.Event()
 
-    def make_way(self, old, new, *, half_written=False):
-        switch = super().make_way(old, new)
+    def prepare_switch(self, old, new, *, half_written=False):
+        switch = super().prepare_switch(old, new)
         self.waits.set()
         assert self.may_go_on.wait(PATIENCE_S)
         return switch
@@ -160,14 +160,14 @@ def test_a_trial_registers_nothing(monkeypatch):
     before = registry.latest("U-value")
     world.write("s", b"k", b'{"A": 1}', 1)
     seen = []
-    usual = world.runner.make_way
+    usual = world.runner.prepare_switch
 
-    def make_way(old, new, *, half_written=False):
+    def prepare_switch(old, new, *, half_written=False):
         switch = usual(old, new)
         seen.append(registry.latest("U-value"))
         return switch
 
-    monkeypatch.setattr(world.runner, "make_way", make_way)
+    monkeypatch.setattr(world.runner, "prepare_switch", prepare_switch)
     world.execute(WITH_TEXT)
     assert seen == [before]
     assert registry.latest("U-value").version == before.version + 1
@@ -195,13 +195,13 @@ def test_a_version_that_somebody_has_added_behind_it_keeps_it():
 def test_the_same_text_with_other_run_settings_starts_the_query_with_them(monkeypatch):
     world = World(SOURCES, STREAM)
     made_way = []
-    usual = world.runner.make_way
+    usual = world.runner.prepare_switch
 
-    def make_way(old, new, *, half_written=False):
+    def prepare_switch(old, new, *, half_written=False):
         made_way.append(dict(new.properties)["ksql.query.trigger.interval.ms"])
         return usual(old, new)
 
-    monkeypatch.setattr(world.runner, "make_way", make_way)
+    monkeypatch.setattr(world.runner, "prepare_switch", prepare_switch)
     again = STREAM.replace("CREATE", "CREATE OR REPLACE")
     outcome = world.execute(again, **{"ksql.query.trigger.interval.ms": "250"})
     assert made_way == ["250"]

@@ -296,11 +296,11 @@ class Stubborn(MemoryRunner):
 
     failures = 1
 
-    def meet(self, old, candidate, *, may_leave=True):
+    def stop_at_same_offsets(self, old, candidate, *, may_leave=True):
         if self.failures:
             self.failures -= 1
-            raise KsqlError("they do not meet")
-        return super().meet(old, candidate, may_leave=may_leave)
+            raise KsqlError("they do not come to the same offsets")
+        return super().stop_at_same_offsets(old, candidate, may_leave=may_leave)
 
 
 def not_met():
@@ -318,7 +318,7 @@ def not_met():
 
 def test_cut_over_that_fails_leaves_both_and_is_tried_again():
     world, watching, version = not_met()
-    assert watching.trouble(version) == "they do not meet"
+    assert watching.trouble(version) == "they do not come to the same offsets"
     assert len(world.runner.running) == 2
     watching.step()
     watching.step()
@@ -337,7 +337,7 @@ def test_another_rollback_has_no_trouble_of_an_aborted_one():
     world.drain()
     watching.step()
     version = world.catalog.rebuilds[world.query("T").id].candidate.version
-    assert watching.trouble(version) == "they do not meet"
+    assert watching.trouble(version) == "they do not come to the same offsets"
     world.run("ABORT UPGRADE OF T;")
     assert watching.trouble(version) == ""
     world.run("ROLLBACK UPGRADE OF T;")
@@ -350,7 +350,7 @@ def test_another_rollback_has_no_trouble_of_an_aborted_one():
 
 def test_candidate_that_fails_after_a_failed_cut_over_is_kept_by_its_failure():
     world, watching, version = not_met()
-    assert watching.wait(version, 0.0) == "they do not meet"
+    assert watching.wait(version, 0.0) == "they do not come to the same offsets"
     progressing(world, trouble="the candidate's disk is full")
     assert watching.wait(version, 0.0) == "the candidate's disk is full"
 

@@ -34,17 +34,17 @@ class Slow(Runner):
         self.late = False
         self.returned: list[str] = []
 
-    def make_way(self, old, new, *, half_written=False):
-        switch = super().make_way(old, new) if self.late else None
+    def prepare_switch(self, old, new, *, half_written=False):
+        switch = super().prepare_switch(old, new) if self.late else None
         self.waits.set()
         assert self.may_switch.wait(PATIENCE_S)
         if switch is None and old.version not in self.running:
             raise ServerError("its query was stopped")
-        return switch or super().make_way(old, new)
+        return switch or super().prepare_switch(old, new)
 
-    def give_back(self, old):
+    def rollback_switch(self, old):
         self.returned.append(old.id)
-        super().give_back(old)
+        super().rollback_switch(old)
 
 
 @pytest.fixture(params=["before", "behind"])
@@ -186,7 +186,7 @@ def plan_in_the_log(it, query_id):
 
 
 def test_a_switch_that_fails_releases_its_query(it):
-    it.strikes.at = {"make_way": ServerError("its batch did not end")}
+    it.strikes.at = {"prepare_switch": ServerError("its batch did not end")}
     it.world.runner.may_switch.set()
     with pytest.raises(ServerError, match="did not end"):
         it.world.execute(MORE)

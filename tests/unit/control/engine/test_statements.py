@@ -812,7 +812,7 @@ def test_the_word_for_all_queries_is_no_query_id(word):
 
 
 @pytest.mark.parametrize(
-    ("wish", "message", "hint"),
+    ("requested", "message", "hint"),
     [
         ("PARTITIONS=1000000", "Invalid number of partitions: 1000000", "from 1 to 100000"),
         ("PARTITIONS=0", "Invalid number of partitions: 0", "from 1 to 100000"),
@@ -823,10 +823,10 @@ def test_the_word_for_all_queries_is_no_query_id(word):
     ],
 )
 @pytest.mark.parametrize("text", ["CREATE STREAM X (A INT) WITH ({});", "AS"])
-def test_partitions_and_replicas_have_bounds(text, wish, message, hint):
+def test_partitions_and_replicas_have_bounds(text, requested, message, hint):
     if text == "AS":
         text = "CREATE STREAM X WITH ({}) AS SELECT * FROM S;"
-    error = World(S).refuse(text.format(f"KAFKA_TOPIC='x', {wish}"))
+    error = World(S).refuse(text.format(f"KAFKA_TOPIC='x', {requested}"))
     assert (error.code, error.message) == (40001, message)
     assert hint in error.hint
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.control.engine.context import Moment
+from ksql.control.engine.context import PlanningInputs
 from ksql.control.planning import compare, effects, plan_queries, plan_sources, resolve
 from ksql.control.planning.prepare import prepare
 from ksql.formats.schema_registry import MemoryRegistry
@@ -22,9 +22,9 @@ def world():
     return World(SETUP, registry=MemoryRegistry())
 
 
-def moment(context):
+def inputs_of(context):
     """All of a context but Kafka and the registry."""
-    return Moment(
+    return PlanningInputs(
         catalog=context.catalog,
         functions=context.functions,
         settings=context.settings,
@@ -43,7 +43,7 @@ def moment(context):
 )
 def test_a_resolved_query_has_all_that_the_later_steps_need(world, text):
     stmt, context = world.parse(text), world.engine.context(world.settings, OFFSET)
-    later = moment(context)
+    later = inputs_of(context)
     resolved = resolve.created_as(stmt, text, context)
     planned = plan_queries.created_as(resolved, later)
     compared = compare.queries(resolved, planned, later)
@@ -62,7 +62,7 @@ def test_a_resolved_query_has_all_that_the_later_steps_need(world, text):
 )
 def test_a_resolved_source_has_all_that_the_later_steps_need(world, text):
     stmt, context = world.parse(text), world.engine.context(world.settings, OFFSET)
-    later = moment(context)
+    later = inputs_of(context)
     resolved = resolve.declared(stmt, text, context)
     planned = plan_sources.declared(resolved, later)
     source = compare.sources(resolved.existing, planned.source, later.catalog)
@@ -74,7 +74,7 @@ def test_a_resolved_source_has_all_that_the_later_steps_need(world, text):
 def test_a_resolved_insert_has_all_that_the_later_steps_need(world):
     text = "INSERT INTO T SELECT K, N AS M FROM S;"
     stmt, context = world.parse(text), world.engine.context(world.settings, OFFSET)
-    later = moment(context)
+    later = inputs_of(context)
     resolved = resolve.inserted(stmt, text, later)
     effects_ = effects.inserted(resolved, plan_queries.inserted(resolved, later), later)
     assert effects_ == prepare(stmt, text, context)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from ksql.core.process.background import call_within, in_background
+from ksql.core.process.periodic import call_within, in_background
 
 
 def test_work_has_a_thread_of_its_own_that_keeps_no_process_alive():

@@ -1,4 +1,4 @@
-"""Every kind of plan is cut into stages."""
+"""Every kind of plan is program_layout into stages."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_programs_that_can_run(text):
 
 @pytest.mark.parametrize("on", ["S.K = R.K", "S.V = R.K", "S.K + 1 = R.V"])
 def test_a_join_of_streams_sees_the_times_of_all_records(on):
-    cut = layout(sink(f"SELECT * FROM S JOIN R WITHIN 1 HOUR ON {on}"))
-    assert [stage_input.ticks for stage_input in cut.stage_inputs] == [True, True]
+    program_layout = layout(sink(f"SELECT * FROM S JOIN R WITHIN 1 HOUR ON {on}"))
+    assert [stage_input.ticks for stage_input in program_layout.stage_inputs] == [True, True]
 
 
 def test_a_join_with_a_table_needs_no_times_of_records_that_are_dropped():
-    cut = layout(sink(f"SELECT * {BOTH} JOIN U ON S.K = U.ID"))
-    assert [stage_input.ticks for stage_input in cut.stage_inputs] == [True, True, False]
-    cut = layout(sink("SELECT * FROM S JOIN T ON S.K = T.ID"))
-    assert not any(stage_input.ticks for stage_input in cut.stage_inputs)
+    program_layout = layout(sink(f"SELECT * {BOTH} JOIN U ON S.K = U.ID"))
+    assert [stage_input.ticks for stage_input in program_layout.stage_inputs] == [True, True, False]
+    program_layout = layout(sink("SELECT * FROM S JOIN T ON S.K = T.ID"))
+    assert not any(stage_input.ticks for stage_input in program_layout.stage_inputs)

@@ -17,7 +17,7 @@ from ksql.core.types.model import (
     TIME,
     TIMESTAMP,
 )
-from ksql.exec.expressions.constants import constant_value
+from ksql.exec.expressions.compile import constant_value
 from tests.parsing import parse_expression
 from tests.unit.exec.expressions.support import functions
 

@@ -63,7 +63,7 @@ def test_only_the_difference_is_written_with_its_times(room):
     candidate = room.candidate(room.new)
     room.runner.start(candidate)
     room.feed((b"d", 1, 6))
-    switch = room.runner.meet(room.old, candidate)
+    switch = room.runner.stop_at_same_offsets(room.old, candidate)
     assert switch.offsets == {"s": {0: 6}}
     before, since = room.rows("N"), len(room.written("N"))
     room.runner.cut_over(room.old, room.new)
@@ -83,12 +83,12 @@ def test_only_the_difference_is_written_with_its_times(room):
 def test_the_former_version_takes_over_again(room):
     candidate = room.candidate(room.new)
     room.runner.start(candidate)
-    room.runner.meet(room.old, candidate)
+    room.runner.stop_at_same_offsets(room.old, candidate)
     room.runner.cut_over(room.old, room.new)
     room.feed((b"a", 9, 7))
     restored = room.candidate(room.old)
     room.runner.resume([restored])
-    room.runner.meet(room.new, restored)
+    room.runner.stop_at_same_offsets(room.new, restored)
     room.runner.cut_over(room.new, replace(room.old, cut_over=CutOver(20, 7)))
     assert room.rows("N") == {b"a": b'{"C":3}', b"b": b'{"C":2}', b"c": b'{"C":1}'}
     room.feed((b"c", 9, 8))
@@ -99,7 +99,7 @@ def test_the_former_version_takes_over_again(room):
 def test_a_restart_writes_nothing_again(room):
     candidate = room.candidate(room.new)
     room.runner.start(candidate)
-    room.runner.meet(room.old, candidate)
+    room.runner.stop_at_same_offsets(room.old, candidate)
     room.runner.cut_over(room.old, room.new)
     written = room.written("N")
     room.runner.stop(room.new.version)
@@ -111,8 +111,8 @@ def test_a_restart_writes_nothing_again(room):
 def test_they_part_and_both_continue(room):
     candidate = room.candidate(room.new)
     room.runner.start(candidate)
-    room.runner.meet(room.old, candidate)
-    room.runner.part(room.old, candidate)
+    room.runner.stop_at_same_offsets(room.old, candidate)
+    room.runner.resume_both(room.old, candidate)
     room.feed((b"a", 1, 6))
     room.drain()
     assert room.rows("N")[b"a"] == room.rows(HIDDEN.format(7))[b"a"] == b'{"C":3}'
@@ -121,10 +121,10 @@ def test_they_part_and_both_continue(room):
 def test_one_that_was_given_up_does_not_continue(room):
     candidate = room.candidate(room.new)
     room.runner.start(candidate)
-    room.runner.meet(room.old, candidate)
+    room.runner.stop_at_same_offsets(room.old, candidate)
     room.runner.stop_soon([candidate.version])
     room.runner.forget(candidate.version)
-    room.runner.part(room.old, candidate)
+    room.runner.resume_both(room.old, candidate)
     assert list(room.runner.running) == [room.old.version]
 
 
@@ -135,7 +135,7 @@ def test_a_stream_has_its_results_already():
     room.feed((b"a", 1, 1))
     candidate = room.candidate(room.new)
     room.runner.start(candidate)
-    room.runner.meet(room.old, candidate)
+    room.runner.stop_at_same_offsets(room.old, candidate)
     room.runner.cut_over(room.old, room.new)
     room.feed((b"a", 2, 2))
     room.drain()

@@ -43,9 +43,9 @@ def test_records_come_in_the_order_of_all_topics_from_their_offsets(topics):
 
 def test_a_topic_that_is_held_is_read_later(topics):
     feed = MemoryFeed(topics, BOTH)
-    feed.hold([("a", 0)])
+    feed.pause([("a", 0)])
     assert values(feed.poll()) == [b"4"]
-    feed.hold(())
+    feed.pause(())
     assert values(feed.poll()) == [b"1", b"3"]
 
 

@@ -120,7 +120,7 @@ def test_failures_are_handed_out_once(clients):
     assert failures.taken() == []
 
 
-@pytest.mark.parametrize("call", ["take_over", "commit", "abort"])
+@pytest.mark.parametrize("call", ["init_transactions", "commit", "abort"])
 def test_a_fenced_producer_is_named_in_each_step(clients, call):
     writer = TransactionalWriter({}, "one")
     clients[0].problem = KafkaError(KafkaError._FENCED)

@@ -109,7 +109,7 @@ def test_restart_on_request_keeps_the_other_checkpoint(tmp_path):
     query = query_of(GROUPED.format("COUNT(*) AS C", ""))
     place = begun(tmp_path, query)
     plan_fingerprint.write(place, shape_of(query) | {"sink": "p"})
-    desk, status = gone_on(tmp_path, query, anew=frozenset({query.id}))
+    desk, status = gone_on(tmp_path, query, start_over=frozenset({query.id}))
     assert status.state is State.RUNNING
     assert plan_fingerprint.read(place) == shape_of(query)
     assert [entry.reason for entry in desk.trash.entries()] == ["its query starts over"]
@@ -170,7 +170,7 @@ def test_a_version_may_write_to_its_hidden_topic_before_and_after_it_is_the_quer
 def test_a_query_that_starts_over_after_a_cut_over_has_nothing_to_compare(tmp_path):
     query = query_of(GROUPED.format("COUNT(*) AS C", ""))
     query = replace(query, version_number=7, cut_over=CutOver(9, 0))
-    desk, status = gone_on(tmp_path, query, anew=frozenset({query.id}))
+    desk, status = gone_on(tmp_path, query, start_over=frozenset({query.id}))
     assert status.state is State.RUNNING
     mark = cut_over_mark.read(desk.runner.checkpoint(query.version))
     assert mark == cut_over_mark.CutOverMark(number=9, done=True)

@@ -169,7 +169,7 @@ def test_an_older_one_continues_under_a_new_name_when_that_is_allowed(
 def test_all_queries_can_be_restarted_on_request(tmp_path, query, kafka):
     kafka.marks[stopped(tmp_path, query, kafka)] = 9
     desk = Desk(
-        tmp_path, preflight=kafka.preflight(), names=lambda: "second", anew=frozenset({"all"})
+        tmp_path, preflight=kafka.preflight(), names=lambda: "second", start_over=frozenset({"all"})
     )
     desk.runner.resume([query])
     assert desk.application().endswith("-second")
@@ -186,7 +186,7 @@ def test_offsets_are_checked_at_each_start_not_only_at_the_first(tmp_path, query
         desk.runner.running[query.version].start()
 
 
-@pytest.mark.parametrize("choice", ["older", "anew"])
+@pytest.mark.parametrize("choice", ["older", "start_over"])
 def test_a_permit_is_over_once_the_checkpoint_fits(tmp_path, query, kafka, choice):
     group = stopped(tmp_path, query, kafka)
     desk, _ = gone_on(tmp_path, query, kafka, **{choice: frozenset({"all"})})
@@ -223,7 +223,7 @@ def test_a_topic_that_was_recreated_is_an_error(tmp_path, query, kafka):
 def test_it_restarts_over_the_new_topic(tmp_path, query, kafka):
     stopped(tmp_path, query, kafka)
     kafka.ids["s"] = "second"
-    desk, status = gone_on(tmp_path, query, kafka, anew=frozenset({query.id}))
+    desk, status = gone_on(tmp_path, query, kafka, start_over=frozenset({query.id}))
     assert status.state is State.RUNNING
     place = desk.runner.checkpoint(query.version)
     assert checkpoint.planned(place) is None
@@ -313,7 +313,7 @@ def test_checkpoint_without_ids_does_not_adopt_a_missing_topic(tmp_path, query, 
     kafka.ids = {"s": "second"}
     again, status = gone_on(tmp_path, query, kafka)
     assert "s: unknown, now second" in status.last_error
-    assert judged(again, query) is checkpoint_topics.TopicRemade
+    assert judged(again, query) is checkpoint_topics.TopicRecreated
 
 
 @pytest.mark.parametrize("between", ["soon", "away"])
@@ -335,11 +335,11 @@ def test_a_topic_that_was_only_missed_for_a_moment_is_adopted(tmp_path, query, k
 def test_an_incarnation_that_restarts_has_the_shape_of_its_plan(tmp_path, query, kafka):
     stopped(tmp_path, query, kafka)
     kafka.ids["s"] = "second"
-    desk, _ = gone_on(tmp_path, query, kafka, anew=frozenset({query.id}))
+    desk, _ = gone_on(tmp_path, query, kafka, start_over=frozenset({query.id}))
     assert plan_fingerprint.read(desk.runner.checkpoint(query.version))["id"] == query.id
 
 
-@pytest.mark.parametrize("choice", ["older", "anew"])
+@pytest.mark.parametrize("choice", ["older", "start_over"])
 def test_an_incarnation_that_could_not_be_launched_is_launched_at_the_next_try(
     tmp_path, query, kafka, choice
 ):
@@ -361,7 +361,7 @@ def test_an_incarnation_that_could_not_be_launched_is_launched_at_the_next_try(
 def test_offsets_of_a_topic_that_was_not_read_lately_are_no_matter():
     then = {"s": "first", "t": "first"}
     now = {"s": "first", "t": "second"}
-    assert topic_watch.remade(then, now, {"s"}) == {}
+    assert topic_watch.recreated(then, now, {"s"}) == {}
     assert checkpoint_topics.kept(then, now, {"s"}) == now
     assert checkpoint_topics.kept(then, {"t": "second"}, {"s"}) == now
 

@@ -14,9 +14,8 @@ from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.spark.checkpoint import checkpoint_topics, incarnations
-from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_supervisor import QuerySupervisor
-from ksql.spark.query.spec import QuerySpec, RetryPolicy, State
+from ksql.spark.query.spec import QueryDriver, QuerySpec, RetryPolicy, State
 from tests.waits import PATIENCE_S
 
 
@@ -215,7 +214,7 @@ def test_a_query_stopped_while_it_starts_does_not_live_on(desk):
 def test_a_query_that_was_requested_to_end_and_then_kept_continues_behind_its_batch(desk):
     query = desk.query()
     query.start()
-    query.hold()
+    query.lock_start()
     desk.finishes = False
     assert not query.end_between_batches(0.01)
     query.resume()
@@ -233,7 +232,7 @@ def test_a_query_that_was_requested_to_end_and_then_kept_continues_behind_its_ba
 def test_nobody_starts_a_query_that_a_switch_holds(desk):
     query = desk.query()
     query.start()
-    query.hold()
+    query.lock_start()
     assert query.end_between_batches(1)
     query.supervise()
     query.start_soon()
@@ -249,7 +248,7 @@ def test_a_half_done_batch_is_finished_by_another_incarnation(desk):
     query.start()
     desk.begun(0)
     desk.incarnations[0].fail("a wire came loose")
-    query.hold()
+    query.lock_start()
     assert query.end_between_batches(1)
     assert query.half_done()
     desk.launch = lambda spec: desk.finished(0) or Life()
@@ -262,7 +261,7 @@ def test_a_half_done_batch_that_fails_again_is_reported(desk):
     query.start()
     desk.begun(0)
     desk.incarnations[0].fail("a wire came loose")
-    query.hold()
+    query.lock_start()
 
     def launch(spec):
         incarnation = Life()
@@ -331,9 +330,11 @@ def test_stopped_query_reads_nothing_and_is_not_ended(desk, way):
     query.start()
     ids = query.reads()
     assert ids == {"t": ""}
-    {"rests": lambda: desk.incarnations[0].fail("x"), "held": query.hold, "stopped": query.stop}[
-        way
-    ]()
+    {
+        "rests": lambda: desk.incarnations[0].fail("x"),
+        "held": query.lock_start,
+        "stopped": query.stop,
+    }[way]()
     assert query.reads() == {}
     before = desk.logged[:]
     query.fail_with(Unknown("topic t was deleted"), ids)

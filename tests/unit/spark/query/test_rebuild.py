@@ -1,4 +1,4 @@
-"""A runner's part in a rebuild: how candidates are launched, and what ends a meeting."""
+"""A runner's part in a rebuild: how candidates are launched, and what ends an offset sync."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from ksql.core import KsqlError
 from ksql.kafka.errors import UnknownTopic
 from ksql.spark.checkpoint import checkpoint, cut_over_mark
 from ksql.spark.query.cut_over import CutOverCompletion
-from ksql.spark.query.meeting import MeetingFailed, NotMet
-from ksql.spark.query.query_driver import QueryDriver
+from ksql.spark.query.offset_sync import OffsetsNotReached, OffsetSyncFailed
 from ksql.spark.query.query_metrics import QueryMetrics
 from ksql.spark.query.query_supervisor import QuerySupervisor
-from ksql.spark.query.spec import RetryPolicy, State
+from ksql.spark.query.spec import QueryDriver, RetryPolicy, State
 from ksql.spark.task.kept_state import KeptState
 from ksql.sql.catalog.model import CutOver
 from ksql.sql.plan import codec
@@ -131,9 +130,9 @@ def test_a_candidate_has_its_share(tmp_path, old, candidate, rate, bound):
     assert running.weight > built.weight > 0
 
 
-def test_both_meet_and_the_candidate_ends_where_the_other_one_has(desk, old, candidate, new):
+def test_the_candidate_ends_where_the_other_one_has(desk, old, candidate, new):
     run_on(desk, old, 20)
-    switch = desk.runner.meet(old, candidate)
+    switch = desk.runner.stop_at_same_offsets(old, candidate)
     assert switch.offsets == {"s": {0: 20}}
     assert ends_of(desk) == [(0, None), (7, None), (7, {"s": {0: 14}})]
     first = desk.runner.cut_over(old, new)
@@ -153,18 +152,20 @@ def test_both_meet_and_the_candidate_ends_where_the_other_one_has(desk, old, can
 
 def test_after_they_have_parted_both_continue_without_an_end(desk, old, candidate):
     run_on(desk, old, 20)
-    desk.runner.meet(old, candidate)
-    desk.runner.part(old, candidate)
+    desk.runner.stop_at_same_offsets(old, candidate)
+    desk.runner.resume_both(old, candidate)
     assert ends_of(desk)[3:] == [(0, None), (7, None)]
     for query in (old, candidate):
         assert desk.runner.running[query.version].status().state is State.RUNNING
-    desk.runner.part(old, candidate)
+    desk.runner.resume_both(old, candidate)
     assert len(desk.runtime.started) == 5
 
 
 def test_a_running_version_that_does_not_read_on_is_not_waited_for_any_longer(desk, old, candidate):
-    with pytest.raises(NotMet, match="did not come to where the candidate has ended") as caught:
-        desk.runner.meet(old, candidate)
+    with pytest.raises(
+        OffsetsNotReached, match="did not come to where the candidate has ended"
+    ) as caught:
+        desk.runner.stop_at_same_offsets(old, candidate)
     assert "the offsets from 10 to 14 of s-0" in caught.value.text()
     assert ends_of(desk)[2:] == [(7, {"s": {0: 14}}), (7, None)]
     for query in (old, candidate):
@@ -181,15 +182,15 @@ def test_both_continue_if_their_position_cannot_be_read_once_they_have_met(
 
     def fails_when_held(directory):
         held = [side._start_locked for side in desk.runner.running.values()]
-        if directory == ended and held == [True, True] and desk.runner._meetings._untils == {}:
+        if directory == ended and held == [True, True] and desk.runner._syncs._untils == {}:
             monkeypatch.undo()
             raise problem
         return committed(directory)
 
     run_on(desk, old, 20)
     monkeypatch.setattr(checkpoint, "committed", fails_when_held)
-    with pytest.raises(MeetingFailed) as caught:
-        desk.runner.meet(old, candidate)
+    with pytest.raises(OffsetSyncFailed) as caught:
+        desk.runner.stop_at_same_offsets(old, candidate)
     assert str(problem) in caught.value.text()
     for query in (old, candidate):
         running = desk.runner.running[query.version]
@@ -197,34 +198,34 @@ def test_both_continue_if_their_position_cannot_be_read_once_they_have_met(
         assert not running._start_locked
     assert ends_of(desk)[3:] == [(0, None), (7, None)]
     run_on(desk, old, 30)
-    assert desk.runner.meet(old, candidate).offsets == {"s": {0: 30}}
+    assert desk.runner.stop_at_same_offsets(old, candidate).offsets == {"s": {0: 30}}
 
 
 @pytest.mark.parametrize("ended", ["old", "candidate"])
-def test_a_version_that_is_stopped_ends_the_meeting(desk, old, candidate, ended):
+def test_a_version_that_is_stopped_ends_the_offset_sync(desk, old, candidate, ended):
     stopped, other = (old, candidate) if ended == "old" else (candidate, old)
     run_on(desk, old, 20)
     desk.runtime.before_batch = lambda spec: spec.until and desk.runner.stop_soon([stopped.version])
-    with pytest.raises(MeetingFailed):
-        desk.runner.meet(old, candidate)
+    with pytest.raises(OffsetSyncFailed):
+        desk.runner.stop_at_same_offsets(old, candidate)
     desk.runtime.before_batch = lambda _spec: None
     assert list(desk.runner.running) == [other.version]
     running = desk.runner.running[other.version]
     await_true("the other one continues", lambda: running.status().state is State.RUNNING)
-    desk.runner.part(old, candidate)
+    desk.runner.resume_both(old, candidate)
     assert list(desk.runner.running) == [other.version]
 
 
 def test_both_are_stopped_while_they_are_held(desk, old, candidate):
     run_on(desk, old, 20)
-    desk.runner.meet(old, candidate)
+    desk.runner.stop_at_same_offsets(old, candidate)
     desk.runner.stop_soon([old.version, candidate.version])
     assert desk.runner.running == {}
-    desk.runner.part(old, candidate)
+    desk.runner.resume_both(old, candidate)
     assert desk.runner.running == {}
 
 
-def test_a_cut_over_that_the_log_has_is_brought_about_without_a_meeting(desk, old, new):
+def test_a_cut_over_that_the_log_has_is_brought_about_without_an_offset_sync(desk, old, new):
     first = desk.runner.cut_over(old, new)
     assert first(PATIENCE_S).trouble == ""
     assert list(desk.runner.running) == [new.version]
@@ -282,7 +283,7 @@ class Kept:
 def test_a_backfill_takes_the_state_over_in_one_launch(desk, old, candidate, new):
     kept, hidden = Kept(desk), new.version.results_topic("default_")
     run_on(desk, old, 20)
-    desk.runner.meet(old, candidate)
+    desk.runner.stop_at_same_offsets(old, candidate)
     folder = desk.runner.checkpoint(candidate.version) / "kept"
     batch = (checkpoint.last_committed(folder.parent) or 0) + 1
     desk.runner.backfill(old, candidate)
@@ -290,7 +291,7 @@ def test_a_backfill_takes_the_state_over_in_one_launch(desk, old, candidate, new
     launch = desk.runtime.started[-1]
     assert (launch.kept, launch.until) == (KeptState(str(folder), 0, batch), {"s": {0: 20}})
     assert checkpoint.last_committed(launch.checkpoint) == batch
-    desk.runner.part(old, candidate)
+    desk.runner.resume_both(old, candidate)
     assert [spec.kept for spec in desk.runtime.started[-2:]] == [None, None]
     for query in (old, candidate):
         assert desk.runner.running[query.version].status().state is State.RUNNING
@@ -303,15 +304,15 @@ def test_state_that_cannot_be_copied_lets_both_continue(desk, old, candidate):
     Kept(desk)
     desk.runtime.copy_state = fail
     run_on(desk, old, 20)
-    desk.runner.meet(old, candidate)
-    with pytest.raises(MeetingFailed) as caught:
+    desk.runner.stop_at_same_offsets(old, candidate)
+    with pytest.raises(OffsetSyncFailed) as caught:
         desk.runner.backfill(old, candidate)
     assert "the disk is full" in caught.value.text()
     for query in (old, candidate):
         assert desk.runner.running[query.version].status().state is State.RUNNING
 
 
-def test_versions_that_do_not_meet_any_more_are_not_backfilled(desk, old, candidate):
+def test_versions_that_were_stopped_are_not_backfilled(desk, old, candidate):
     with pytest.raises(KsqlError, match="was ended while"):
         desk.runner.backfill(old, candidate)
 

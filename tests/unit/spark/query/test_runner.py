@@ -27,10 +27,9 @@ from ksql.spark.checkpoint import incarnations
 from ksql.spark.query.batch_limits import BatchLimits
 from ksql.spark.query.compile import task_environment
 from ksql.spark.query.preflight import Preflight
-from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.runner import SparkRunner
-from ksql.spark.query.spec import RetryPolicy, RunnerContext, State
+from ksql.spark.query.spec import QueryDriver, RetryPolicy, RunnerContext, State
 from ksql.spark.query.switching import BatchHalfWritten, SwitchRefused
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.spark.task.trial_task import TrialFailed
@@ -216,14 +215,14 @@ def test_a_checkpoint_that_is_gone_is_an_error_of_its_query(desk, query):
 
 @pytest.mark.parametrize("restart", ["all", "this"])
 def test_restarts_on_request(tmp_path, query, restart, caplog):
-    desk = Desk(tmp_path, anew=frozenset({query.id if restart == "this" else restart}))
+    desk = Desk(tmp_path, start_over=frozenset({query.id if restart == "this" else restart}))
     desk.runner.resume([query])
     assert desk.application().endswith("-life1")
     assert "query_begins_anew" in [record.message for record in caplog.records]
 
 
 def test_it_restarts_once_in_a_start_of_the_server(tmp_path, query):
-    desk = Desk(tmp_path, anew=frozenset({query.id}))
+    desk = Desk(tmp_path, start_over=frozenset({query.id}))
     desk.runner.resume([query])
     desk.runner.stop(query.version)
     shutil.rmtree(desk.runner.checkpoint(query.version))
@@ -234,7 +233,7 @@ def test_it_restarts_once_in_a_start_of_the_server(tmp_path, query):
 
 def test_a_query_whose_checkpoint_fits_has_no_permit_any_more(tmp_path, query):
     Desk(tmp_path).runner.start(query)
-    desk = Desk(tmp_path, anew=frozenset({"all"}))
+    desk = Desk(tmp_path, start_over=frozenset({"all"}))
     desk.runner.resume([query])
     desk.runner.stop(query.version)
     shutil.rmtree(desk.runner.checkpoint(query.version))
@@ -244,7 +243,7 @@ def test_a_query_whose_checkpoint_fits_has_no_permit_any_more(tmp_path, query):
 
 
 def test_another_one_does_not(tmp_path, query):
-    desk = Desk(tmp_path, anew=frozenset({"OTHER"}))
+    desk = Desk(tmp_path, start_over=frozenset({"OTHER"}))
     desk.runner.resume([query])
     assert desk.runner.running[query.version].status().state is State.ERROR
     assert desk.runtime.started == []
@@ -342,7 +341,7 @@ def test_a_checkpoint_of_before_format_zero_is_an_error_of_its_query(desk, query
 
 
 def test_a_query_may_begin_anew_over_a_checkpoint_of_before_format_zero(tmp_path, query):
-    desk = Desk(tmp_path, anew=frozenset({query.id}))
+    desk = Desk(tmp_path, start_over=frozenset({query.id}))
     place = desk.runner.checkpoint(query.version)
     place.mkdir(parents=True)
     (place / "metadata").write_text("{}")
@@ -575,7 +574,7 @@ def test_a_plan_is_tried_over_what_its_query_has_not_begun_to_read(tmp_path, que
     desk = Waiting(tmp_path)
     desk.runner.start(query)
     begun(desk.runner.checkpoint(query.version), 0, finished=True, offset=3)
-    desk.runner.make_way(query, replace(query, plan=query.plan + " "))
+    desk.runner.prepare_switch(query, replace(query, plan=query.plan + " "))
     [(spec, ranges, limit_s)] = desk.runtime.tried
     assert (plan_of(spec), spec.reader) == (query.plan + " ", {"bootstrap.servers": "b:1"})
     assert ranges == (Range("s", 0, 3, 9),)
@@ -590,7 +589,7 @@ def test_a_plan_that_fails_when_it_is_tried_asks_nothing_of_the_old_one(desk, qu
 
     desk.runtime.try_out = try_out
     with pytest.raises(SwitchRefused, match="was not replaced") as caught:
-        desk.runner.make_way(query, replace(query, plan=query.plan + " "))
+        desk.runner.prepare_switch(query, replace(query, plan=query.plan + " "))
     assert "it overruns" in caught.value.text()
     assert "goes on unchanged" in caught.value.text()
     assert len(desk.runtime.started) == 1
@@ -600,9 +599,9 @@ def test_a_plan_that_fails_when_it_is_tried_asks_nothing_of_the_old_one(desk, qu
 def test_a_plan_that_is_taken_runs_from_then_on(desk, query):
     desk.runner.start(query)
     new = replace(query, plan=query.plan + " ")
-    desk.runner.make_way(query, new)
+    desk.runner.prepare_switch(query, new)
     assert len(desk.runtime.started) == 1
-    desk.runner.take_over(new)
+    desk.runner.commit_switch(new)
     desk.runner.running[query.version].await_first_attempt(30)
     assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan, new.plan]
 
@@ -610,9 +609,9 @@ def test_a_plan_that_is_taken_runs_from_then_on(desk, query):
 def test_a_plan_that_is_not_taken_leaves_the_old_one(desk, query):
     desk.runner.start(query)
     going = desk.runner.running[query.version]
-    desk.runner.make_way(query, replace(query, plan=query.plan + " "))
+    desk.runner.prepare_switch(query, replace(query, plan=query.plan + " "))
     desk.runtime.launched[-1].isActive = False
-    desk.runner.give_back(query)
+    desk.runner.rollback_switch(query)
     assert desk.runner.running[query.version] is going
     assert [plan_of(spec) for spec in desk.runtime.started] == [query.plan] * 2
 
@@ -653,13 +652,13 @@ def test_a_batch_that_fails_each_time_is_left_to_the_new_plan(
     tmp_path, query, guarantee, mark, allowed, said
 ):
     desk, old, new = stuck(tmp_path, query, guarantee, mark)
-    switch = desk.runner.make_way(old, new, half_written=allowed)
+    switch = desk.runner.prepare_switch(old, new, half_written=allowed)
     assert said in switch.left
     assert "Batch 1" in switch.left
     assert (switch.batch, switch.offsets) == (0, {"s": {0: 3}})
     [(_, ranges, _)] = desk.runtime.tried
     assert ranges == (Range("s", 0, 3, 9),)  # the batch that it is to run is among them
-    desk.runner.take_over(new)
+    desk.runner.commit_switch(new)
     desk.runner.running[query.version].await_first_attempt(30)
     assert plan_of(desk.runtime.started[-1]) == new.plan
 
@@ -667,7 +666,7 @@ def test_a_batch_that_fails_each_time_is_left_to_the_new_plan(
 def test_a_batch_of_which_a_part_counts_is_not_left_without_a_word(tmp_path, query):
     desk, old, new = stuck(tmp_path, query, "exactly_once_v2", 2)
     with pytest.raises(BatchHalfWritten) as caught:
-        desk.runner.make_way(old, new)
+        desk.runner.prepare_switch(old, new)
     assert "The batch fails: a wire came loose" in caught.value.text()
     assert "SET 'ksql.query.replace.half.written.batch.enabled'='true'" in caught.value.text()
     assert all(plan_of(spec) == old.plan for spec in desk.runtime.started)
@@ -734,7 +733,7 @@ def test_what_is_known_of_a_query_is_one_of_its_versions(desk, query, later):
 
 
 def test_a_permit_to_begin_anew_counts_once_for_each_version(tmp_path, query, later):
-    desk = Desk(tmp_path, anew=frozenset({query.id}))
+    desk = Desk(tmp_path, start_over=frozenset({query.id}))
     desk.runner.resume([query])
     desk.runner.resume([later])
     assert [spec.incarnation for spec in desk.runtime.started] == ["life1", "life2"]

@@ -6,9 +6,8 @@ import threading
 
 import pytest
 
-from ksql.spark.query.query_driver import QueryDriver
 from ksql.spark.query.query_supervisor import QuerySupervisor
-from ksql.spark.query.spec import RetryPolicy, State
+from ksql.spark.query.spec import QueryDriver, RetryPolicy, State
 from tests.unit.spark.query.test_query_supervisor import Desk, Quiet
 
 PATIENCE_S = 10

@@ -46,7 +46,7 @@ class Old:
         if name in self.raises:
             raise self.raises[name]
 
-    def hold(self):
+    def lock_start(self):
         self._called("hold")
         self.held = True
 
@@ -124,7 +124,7 @@ def switching(old, new, limit_s=60.0, leave=None):
 def test_a_switch_leaves_no_plan_until_the_log_names_one(clock):
     old, new = Old(clock), New(clock)
     it = switching(old, new)
-    assert it.make_way(lambda: "there") == "there"
+    assert it.prepare(lambda: "there") == "there"
     assert it.state is SwitchState.BETWEEN
     assert (old.runs, old.held, old.retired, new.runs) == (False, True, False, False)
     assert new.ahead
@@ -133,9 +133,9 @@ def test_a_switch_leaves_no_plan_until_the_log_names_one(clock):
 def test_a_switch_leaves_the_new_plan_and_reports_how_long_none_ran(clock):
     old, new = Old(clock), New(clock)
     it = switching(old, new)
-    it.make_way(str)
+    it.prepare(str)
     clock.now += 1
-    it.take_over()
+    it.commit()
     assert it.state is SwitchState.NEW_RUNS
     assert (old.runs, old.retired, new.runs) == (False, True, True)
     assert it.first_batch(30) == FirstBatch(1250)
@@ -144,8 +144,8 @@ def test_a_switch_leaves_the_new_plan_and_reports_how_long_none_ran(clock):
 def test_a_switch_for_which_no_command_was_written_leaves_the_old_plan(clock):
     old, new = Old(clock), New(clock)
     it = switching(old, new)
-    it.make_way(str)
-    it.give_back()
+    it.prepare(str)
+    it.rollback()
     assert (old.runs, old.held, old.retired, new.runs) == (True, False, False, False)
     assert not new.ahead
 
@@ -153,8 +153,8 @@ def test_a_switch_for_which_no_command_was_written_leaves_the_old_plan(clock):
 def test_a_first_batch_that_fails_is_the_new_plans_and_is_reported(clock):
     old, new = Old(clock), New(clock, "a wire came loose")
     it = switching(old, new)
-    it.make_way(str)
-    it.take_over()
+    it.prepare(str)
+    it.commit()
     first = it.first_batch(30)
     assert "CSAS_A_1 has its new plan" in first.trouble
     assert "first batch fails: a wire came loose" in first.trouble
@@ -164,7 +164,7 @@ def test_a_first_batch_that_fails_is_the_new_plans_and_is_reported(clock):
 def test_a_batch_that_does_not_end_keeps_the_old_plan_which_is_not_interrupted(clock):
     old, new = Old(clock, ends=False), New(clock)
     with pytest.raises(BatchUnfinished) as caught:
-        switching(old, new, 7.0).make_way(str)
+        switching(old, new, 7.0).prepare(str)
     assert clock.now == 107.0
     assert (old.runs, old.held, old.retired, new.runs) == (True, False, False, False)
     text = caught.value.text()
@@ -177,8 +177,8 @@ def test_a_batch_that_does_not_end_keeps_the_old_plan_which_is_not_interrupted(c
 def test_a_batch_left_half_done_is_finished_by_the_plan_that_began_it(clock):
     old, new = Old(clock, runs=False, open_batch=True), New(clock)
     it = switching(old, new)
-    it.make_way(lambda: old.said.append("position"))
-    it.take_over()
+    it.prepare(lambda: old.said.append("position"))
+    it.commit()
     assert it.left == ""
     assert old.said[1:] == [
         "end_between_batches",
@@ -195,7 +195,7 @@ def test_a_batch_left_half_done_is_finished_by_the_plan_that_began_it(clock):
 def test_a_batch_that_fails_again_keeps_the_old_plan_and_says_why(clock):
     old, new = Old(clock, runs=False, open_batch=True, finishes=False), New(clock)
     with pytest.raises(BatchUnfinished) as caught:
-        switching(old, new).make_way(str)
+        switching(old, new).prepare(str)
     assert old.said[-1] == "resume"
     assert not new.runs
     assert "The batch fails: a wire came loose" in caught.value.text()
@@ -210,7 +210,7 @@ def test_failure_while_the_old_plan_ends_keeps_it(clock, call, problem):
     old, new = Old(clock), New(clock)
     old.raises = {call: problem}
     with pytest.raises((SwitchRefused, BatchUnfinished)) as caught:
-        switching(old, new).make_way(str)
+        switching(old, new).prepare(str)
     assert (old.runs, old.held, new.runs) == (True, False, False)
     assert "the running plan goes on unchanged" in caught.value.text()
 
@@ -223,7 +223,7 @@ def test_failure_between_the_plans_keeps_the_old_one(clock, problem):
         raise problem
 
     with pytest.raises(SwitchRefused) as caught:
-        switching(old, new).make_way(position)
+        switching(old, new).prepare(position)
     assert (old.runs, old.held, old.retired, new.runs) == (True, False, False, False)
     assert "the running plan goes on unchanged" in caught.value.text()
     assert str(problem) in caught.value.text()
@@ -232,9 +232,9 @@ def test_failure_between_the_plans_keeps_the_old_one(clock, problem):
 def test_a_batch_that_fails_again_may_be_left_to_the_new_plan(clock):
     old, new = Old(clock, runs=False, open_batch=True, finishes=False), New(clock)
     it = switching(old, new, leave=lambda trouble: f"left as {trouble}")
-    assert it.make_way(lambda: "there") == "there"
+    assert it.prepare(lambda: "there") == "there"
     assert it.left == "left as a wire came loose"
-    it.take_over()
+    it.commit()
     assert (old.runs, old.retired, new.runs) == (False, True, True)
 
 
@@ -247,7 +247,7 @@ def test_a_batch_that_runs_on_is_left_to_nobody(clock):
 
     old.finish_batch = finish_batch  # type: ignore[method-assign]  # a stand-in
     with pytest.raises(BatchUnfinished, match="did not end within"):
-        switching(old, new, leave=lambda _trouble: pytest.fail("it was asked")).make_way(str)
+        switching(old, new, leave=lambda _trouble: pytest.fail("it was asked")).prepare(str)
     assert (old.runs, old.held, new.runs) == (True, False, False)
 
 
@@ -256,7 +256,7 @@ def test_a_switch_that_was_cancelled_goes_no_further(clock):
     it = switching(old, new)
     new.prepare = it.cancel  # type: ignore[method-assign]  # a stand-in
     with pytest.raises(SwitchRefused, match="was not replaced"):
-        it.make_way(str)
+        it.prepare(str)
     assert old.said == ["resume"]
 
 
@@ -265,7 +265,7 @@ def test_a_new_plan_that_cannot_be_prepared_asks_nothing_of_the_old_one(clock, p
     old, new = Old(clock), New(clock)
     new.unready = problem
     with pytest.raises(SwitchRefused) as caught:
-        switching(old, new).make_way(str)
+        switching(old, new).prepare(str)
     assert (old.runs, new.runs) == (True, False)
     assert old.said == ["resume"]
     assert str(problem) in caught.value.text()
@@ -275,7 +275,7 @@ def test_an_order_to_end_is_not_swallowed(clock):
     old, new = Old(clock), New(clock)
     new.unready = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        switching(old, new).make_way(str)
+        switching(old, new).prepare(str)
     assert (old.runs, new.runs) == (True, False)
 
 
@@ -284,7 +284,7 @@ def test_a_service_that_is_not_ready_is_that_for_a_replacement_too(clock):
     new.unready = SparkRestarting("killed")
     old.stays_down = True
     with pytest.raises(SwitchRefused) as caught:
-        switching(old, new).make_way(str)
+        switching(old, new).prepare(str)
     assert caught.value.code == SparkRestarting.code == 50303
     assert "the query does not run at present and is tried again" in caught.value.text()
     assert "goes on unchanged" not in caught.value.text()

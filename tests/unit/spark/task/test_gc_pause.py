@@ -32,33 +32,33 @@ def is_left_out(thing):
 def test_a_program_is_settled_once():
     lasting, program = LastingObjects(), Program()
     assert not is_left_out(program)
-    lasting.settle(program)
+    lasting.freeze(program)
     later = Program()
-    lasting.settle(program)
+    lasting.freeze(program)
     assert is_left_out(program)
     assert not is_left_out(later)
 
 
 def test_new_objects_are_frozen_too(monkeypatch):
     lasting, program = LastingObjects(), Program()
-    lasting.settle(program)
+    lasting.freeze(program)
     imported, another = ModuleType("imported_by_a_task"), Program()
     monkeypatch.setitem(sys.modules, imported.__name__, imported)
-    lasting.settle(program)
+    lasting.freeze(program)
     assert is_left_out(imported.__dict__)
     later = Program()
-    lasting.settle(another)
+    lasting.freeze(another)
     assert is_left_out(later)
 
 
 def test_a_program_that_is_dropped_is_freed_with_the_next_one():
     lasting, program = LastingObjects(), Program()
-    lasting.settle(program)
+    lasting.freeze(program)
     left = weakref.ref(program)
     del program
     gc.collect()
     assert left() is not None  # it was left out
-    lasting.settle(Program())
+    lasting.freeze(Program())
     assert left() is None
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ksql.functions.registry import BUILTINS, Functions
 from ksql.sql.plan import codec
-from ksql.sql.plan.upcast import UPCASTERS, upcast
+from ksql.sql.plan.codec import UPCASTERS, upcast
 from tests.unit.world import World
 
 SCRIPT = """

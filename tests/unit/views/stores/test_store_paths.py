@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.views.stores import store_paths
-from ksql.views.stores.store_paths import copy_of, discard, discard_copy, settle, swap
+from ksql.views.stores.store_paths import copy_of, discard, discard_copy, recover, swap
 
 
 def directory(tmp_path, **contents):
@@ -37,7 +37,7 @@ def listed(tmp_path):
     ],
 )
 def test_each_state(tmp_path, before, after):
-    settle(directory(tmp_path, **before))
+    recover(directory(tmp_path, **before))
     assert listed(tmp_path) == after
 
 
@@ -102,7 +102,7 @@ def test_an_end_at_any_renaming_or_deletion(tmp_path, monkeypatch, step):
         except EndError:
             ended = True
         monkeypatch.undo()
-        settle(store)
+        recover(store)
         paths = listed(place)
         done = {swap: {"0": "new"}, discard_copy: {"0": "old"}, discard: {}}[step]
         allowed = [{"0": "old", "0.new": "new"}, done]

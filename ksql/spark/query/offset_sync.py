@@ -1,7 +1,7 @@
-"""The meeting of a query's running version and its candidate at one position: a state machine.
+"""Ends a query's running version and its candidate at the same offsets: a state machine.
 
-    CANDIDATE_ENDS -> OLD_CATCHES_UP -> OLD_ENDS -> CANDIDATE_CATCHES_UP -> MET
-    MET -> BACKFILLS -> MET, for a backfill
+    CANDIDATE_ENDS -> OLD_CATCHES_UP -> OLD_ENDS -> CANDIDATE_CATCHES_UP -> SYNCED
+    SYNCED -> BACKFILLS -> SYNCED, for a backfill
 
 Both end between two batches, and have read the same records then. The candidate is started again
 at once, with its end where it is, so that it is up when that is moved. The running version rests
@@ -11,13 +11,13 @@ more batch, without records, in which it takes kept state over.
 A running version that is in ERROR, or whose batch does not end, may come to no position. If its
 result is a table, it is **left behind**: it is ended where it is, and writes no more. The
 difference is right all the same, as it is computed from what the topic has. A stream's results
-before the candidate's position would be lost, so there both must meet. So they must for a backfill,
-as its kept aggregates know what the running version has read.
+before the candidate's position would be lost, so there it must come along. So it must for a
+backfill, as its kept aggregates know what the running version has read.
 
-The meeting leaves by one of two exits:
+It leaves by one of two exits:
 
 - *cut over*: the running version rests for good, the candidate's version is started as the query.
-- *parted* (from every state): both continue, each from its own checkpoint, and nothing has changed.
+- *released* (from every state): both continue from their checkpoints, and nothing has changed.
 """
 
 from __future__ import annotations
@@ -27,20 +27,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ksql.core import MEETING_CANCELLED, KsqlError, ServerError
+from ksql.core import CUT_OVER_CANCELLED, KsqlError, ServerError
 from ksql.core.process import in_background
 from ksql.exec import LEFT_BEHIND
 from ksql.spark.checkpoint.checkpoint import Offsets, reached
 from ksql.spark.query.failures import reason
-from ksql.spark.query.switching import OldPlan
+from ksql.spark.query.query_supervisor import QuerySupervisor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from ksql.core import QueryVersion
-    from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.spec import QuerySpec
     from ksql.spark.task.kept_state import KeptState
 
@@ -53,35 +52,22 @@ _UNAVAILABLE: Final = 503
 _STILL_RUNS: Final = "its batch still runs"
 
 
-class MeetingState(Enum):
-    """The state of a meeting, by what did not come about if it ends there."""
+class OffsetSyncState(Enum):
+    """The state of an offset sync, by what did not come about if it ends there."""
 
     CANDIDATE_ENDS = "the candidate was not ended between two batches"
     OLD_CATCHES_UP = "the running version did not come to where the candidate has ended"
     OLD_ENDS = "the running version was not ended between two batches"
     CANDIDATE_CATCHES_UP = "the candidate did not come to where the running version has ended"
     BACKFILLS = "the candidate did not take the state of the kept aggregates over"
-    MET = "the versions were not cut over"
-
-
-class Version(OldPlan, Protocol):
-    """A version that runs, and is ended between two batches."""
-
-    def start(self) -> None:
-        """Start it while it is held.
-
-        Raises: whatever kept it from starting.
-        """
-
-    def interrupt(self) -> bool:
-        """End it within its batch; it is repeated if the version continues. False: it runs on."""
+    SYNCED = "the versions were not cut over"
 
 
 @dataclass(frozen=True)
 class Side:
     """A version and its last finished batch: number and offsets; -1 and where it begins."""
 
-    version: Version
+    version: QuerySupervisor
     position: Callable[[], tuple[int, Offsets]]
 
     def offsets(self) -> Offsets:
@@ -89,8 +75,8 @@ class Side:
         return self.position()[1]
 
 
-class Meeting:
-    """One meeting; used once."""
+class OffsetSync:
+    """Brings two versions of a query to the same offsets; used once."""
 
     def __init__(
         self,
@@ -104,13 +90,13 @@ class Meeting:
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take the topics that both read, and ``limit_s``: how long the meeting may take.
+        """Take the topics that both read, and ``limit_s``: how long all of it may take.
 
         ``bound`` sets the offsets at which later launches of the candidate end; None: nowhere. It
         moves the end of one that runs and has one. ``may_leave``: a running
         version that does not come along is left behind.
         """
-        self.state = MeetingState.CANDIDATE_ENDS
+        self.state = OffsetSyncState.CANDIDATE_ENDS
         self.since = 0.0
         """When the running version has ended."""
         self.left_behind = ""
@@ -133,59 +119,59 @@ class Meeting:
         """Have it go no further; for another thread. Ending a version is the caller's part."""
         self._cancelled = True
 
-    def meet(self) -> tuple[int, Offsets]:
-        """End both versions at one position.
+    def stop_both(self) -> tuple[int, Offsets]:
+        """End both versions at the same offsets.
 
         Returns: the last batch of the running version, or of the candidate if that is alone there.
 
-        Raises: NotMet and MeetingFailed; both versions continue then.
+        Raises: OffsetsNotReached and OffsetSyncFailed; both versions continue then.
         """
         try:
             self._deadline = self._clock() + self._limit_s
-            self._candidate.hold()
-            self._end(MeetingState.CANDIDATE_ENDS, self._candidate)
+            self._candidate.lock_start()
+            self._end(OffsetSyncState.CANDIDATE_ENDS, self._candidate)
             goal = self._shared(self._candidate_side.offsets())
-            self._enter(MeetingState.OLD_CATCHES_UP)
+            self._enter(OffsetSyncState.OLD_CATCHES_UP)
             self._bind(goal)
             self._candidate.start()
             self._let_old_catch_up(goal)
-            self._old.hold()
+            self._old.lock_start()
             self._end_old()
             self.since = self._clock()
             # the candidate has read to its goal, and one that was left behind may be before it
             self._let_candidate_catch_up(_farther(goal, self._shared(self._old_at())))
             side = self._candidate_side if self.left_behind else self._old_side
             position = side.position()
-            self._enter(MeetingState.MET)
+            self._enter(OffsetSyncState.SYNCED)
             return position
         except BaseException as problem:
             self._end_bound()
             extra = {"state": self.state.name, "reason": _cause(problem)}
-            _log.info("versions_not_met", extra={"query_id": self._old.query_id, **extra})
-            if not isinstance(problem, Exception) or isinstance(problem, NotMet):
+            _log.info("versions_not_synced", extra={"query_id": self._old.query_id, **extra})
+            if not isinstance(problem, Exception) or isinstance(problem, OffsetsNotReached):
                 raise
-            raise MeetingFailed(self._old.query_id, self.state, problem) from problem
+            raise OffsetSyncFailed(self._old.query_id, self.state, problem) from problem
 
     def backfill(self, prepare: Callable[[], Callable[[], bool]]) -> None:
-        """Have the candidate run a batch without records; it has met the other version.
+        """Have the candidate run a batch without records; both have ended at the same offsets.
 
         ``prepare`` comes first, and returns what says whether the batch is finished.
 
-        Raises: NotMet, MeetingFailed and what ``prepare`` does; both versions continue then.
+        Raises: OffsetsNotReached, OffsetSyncFailed and what ``prepare`` does; both continue then.
         """
         try:
-            self._enter(MeetingState.BACKFILLS)
+            self._enter(OffsetSyncState.BACKFILLS)
             self._deadline = self._clock() + self._limit_s
             is_finished = prepare()
             self._bind(self._shared(self._old_side.offsets()))
             self._candidate.start()
             self._await_candidate(lambda: "" if is_finished() else _STILL_RUNS)
-            self._enter(MeetingState.MET)
+            self._enter(OffsetSyncState.SYNCED)
         except BaseException as problem:
             self._end_bound()
             if not isinstance(problem, Exception) or isinstance(problem, KsqlError):
                 raise
-            raise MeetingFailed(self._old.query_id, self.state, problem) from problem
+            raise OffsetSyncFailed(self._old.query_id, self.state, problem) from problem
 
     def _end_bound(self) -> None:
         """End a candidate that has an end, and let both continue."""
@@ -193,9 +179,9 @@ class Meeting:
             if self._is_bound:
                 self._candidate.end_between_batches(0.0)
         finally:
-            self.part()
+            self.release()
 
-    def part(self) -> None:
+    def release(self) -> None:
         """Let both continue."""
         self._bound(None)
         self._old.resume()
@@ -209,16 +195,16 @@ class Meeting:
     def _shared(self, position: Offsets) -> Offsets:
         return {topic: ends for topic, ends in position.items() if topic in self._common}
 
-    def _end(self, state: MeetingState, version: Version) -> None:
+    def _end(self, state: OffsetSyncState, version: QuerySupervisor) -> None:
         """End a version between two batches; one that was left half done is finished, once."""
         self._enter(state)
         if not version.end_between_batches(self._left_s()):
-            raise self._not_met(_STILL_RUNS)
+            raise self._not_reached(_STILL_RUNS)
         if version.half_done():
             version.finish_batch(self._left_s())
             trouble = version.trouble()
             if not version.end_between_batches(self._left_s()) or version.half_done():
-                raise self._not_met(trouble or _STILL_RUNS)
+                raise self._not_reached(trouble or _STILL_RUNS)
 
     def _bind(self, goal: Offsets) -> None:
         self._is_bound = True
@@ -249,14 +235,14 @@ class Meeting:
         """End the running version: between two batches, or where it is if it is left behind."""
         if not self.left_behind:
             try:
-                self._end(MeetingState.OLD_ENDS, self._old)
+                self._end(OffsetSyncState.OLD_ENDS, self._old)
                 return
-            except NotMet:
+            except OffsetsNotReached:
                 if not self._leaves(self._old.trouble() or _STUCK):
                     raise
-        self._enter(MeetingState.OLD_ENDS)
+        self._enter(OffsetSyncState.OLD_ENDS)
         if not self._old.interrupt():
-            raise self._not_met(_STILL_RUNS)
+            raise self._not_reached(_STILL_RUNS)
 
     def _old_at(self) -> Offsets:
         """Return where the running version is; nowhere if that cannot be read and it may be left.
@@ -273,7 +259,7 @@ class Meeting:
             return {}
 
     def _let_candidate_catch_up(self, goal: Offsets) -> None:
-        self._enter(MeetingState.CANDIDATE_CATCHES_UP)
+        self._enter(OffsetSyncState.CANDIDATE_CATCHES_UP)
         self._bind(goal)
         if self._candidate.trouble():  # it has ended meanwhile
             self._candidate.start()
@@ -283,39 +269,39 @@ class Meeting:
         """Wait until a candidate that has an end lacks nothing, and end it there."""
         while lacks := lacking():
             if trouble := self._candidate.trouble():
-                raise self._not_met(trouble)
+                raise self._not_reached(trouble)
             self._wait(lacks, self._candidate)
         if not self._candidate.end_between_batches(self._left_s()):
-            raise self._not_met(_STILL_RUNS)
+            raise self._not_reached(_STILL_RUNS)
         self._bound(None)
         self._is_bound = False
 
-    def _wait(self, lacks: str, version: Version) -> None:
+    def _wait(self, lacks: str, version: QuerySupervisor) -> None:
         self._check_cancelled()
         if self._clock() >= self._deadline:
-            raise self._not_met("\n".join(filter(None, (lacks, version.trouble()))))
+            raise self._not_reached("\n".join(filter(None, (lacks, version.trouble()))))
         self._pause(_LOOK_S)
 
     def _left_s(self) -> float:
         return max(self._deadline - self._clock(), 0.0)
 
-    def _not_met(self, detail: str) -> NotMet:
-        return NotMet(self._old.query_id, self.state, self._limit_s, detail)
+    def _not_reached(self, detail: str) -> OffsetsNotReached:
+        return OffsetsNotReached(self._old.query_id, self.state, self._limit_s, detail)
 
     def _check_cancelled(self) -> None:
         if self._cancelled:
             raise cancelled(self._old.query_id)
 
-    def _enter(self, state: MeetingState) -> None:
+    def _enter(self, state: OffsetSyncState) -> None:
         self._check_cancelled()
         self.state = state
-        _log.debug("meeting", extra={"query_id": self._old.query_id, "state": state.name})
+        _log.debug("offset_sync", extra={"query_id": self._old.query_id, "state": state.name})
 
 
-class MeetingInProgress(NamedTuple):
-    """A meeting and its two versions."""
+class OffsetSyncInProgress(NamedTuple):
+    """An offset sync and its two versions."""
 
-    meeting: Meeting
+    sync: OffsetSync
     old: QuerySupervisor
     candidate: QuerySupervisor
 
@@ -327,14 +313,14 @@ class MeetingInProgress(NamedTuple):
         sides = (self.old, self.candidate)
         ended, other = sides if self.old.version == version else sides[::-1]
         ended.disable()
-        self.meeting.cancel()
-        if self.meeting.state is MeetingState.MET:  # else the meeting itself lets it continue
+        self.sync.cancel()
+        if self.sync.state is OffsetSyncState.SYNCED:  # else the sync itself lets it continue
             in_background(f"resume {other.version.name}", other.resume)
         return ended
 
 
-class Meetings:
-    """The meetings that are under way, and where candidates end because of them."""
+class OffsetSyncs:
+    """The offset syncs that are under way, and where candidates end because of them."""
 
     def __init__(
         self,
@@ -342,28 +328,28 @@ class Meetings:
         move: Callable[[str, Offsets | None], None] = lambda _name, _offsets: None,
     ) -> None:
         """Take ``move``, which moves the end of a version that runs, by its name in Spark."""
-        self._under_way: dict[QueryVersion, MeetingInProgress] = {}
+        self._under_way: dict[QueryVersion, OffsetSyncInProgress] = {}
         self._untils: dict[QueryVersion, Offsets] = {}
         self._kept: dict[QueryVersion, KeptState] = {}
         self._space = space
         self._move = move
 
-    def begin(self, meeting: MeetingInProgress) -> None:
-        """Note a meeting."""
-        versions = (meeting.old.version, meeting.candidate.version)
-        self._under_way |= dict.fromkeys(versions, meeting)
+    def begin(self, sync: OffsetSyncInProgress) -> None:
+        """Note that one has begun."""
+        versions = (sync.old.version, sync.candidate.version)
+        self._under_way |= dict.fromkeys(versions, sync)
 
-    def of(self, version: QueryVersion) -> MeetingInProgress | None:
-        """Return the meeting of either version, if there is one."""
+    def of(self, version: QueryVersion) -> OffsetSyncInProgress | None:
+        """Return the sync of either version, if there is one."""
         return self._under_way.get(version)
 
-    def end(self, version: QueryVersion) -> MeetingInProgress | None:
-        """Forget the meeting of either version, if there is one, and return it."""
-        meeting = self.of(version)
-        if meeting is not None:
-            for side in (meeting.old, meeting.candidate):
+    def end(self, version: QueryVersion) -> OffsetSyncInProgress | None:
+        """Forget the sync of either version, if there is one, and return it."""
+        sync = self.of(version)
+        if sync is not None:
+            for side in (sync.old, sync.candidate):
                 self._under_way.pop(side.version, None)
-        return meeting
+        return sync
 
     def end_at(self, version: QueryVersion, offsets: Offsets | None) -> None:
         """Have a version that has an end, and later launches, end there; None: these nowhere.
@@ -377,8 +363,8 @@ class Meetings:
             self._kept.pop(version, None)
         self._move(version.spark_name(self._space), offsets)
 
-    def take_over(self, version: QueryVersion, kept: KeptState) -> None:
-        """Have the next launch of a version take state over."""
+    def adopt_state(self, version: QueryVersion, kept: KeptState) -> None:
+        """Have the next launch of a version take over kept state."""
         self._kept[version] = kept
 
     def kept(self, version: QueryVersion) -> KeptState | None:
@@ -395,8 +381,8 @@ class Meetings:
 
 
 def cancelled(query_id: str) -> KsqlError:
-    """Return the error of a meeting that goes no further, as one of its versions was stopped."""
-    return MEETING_CANCELLED(query_id=query_id)
+    """Return the error of a cut-over that goes no further, as one of its versions was stopped."""
+    return CUT_OVER_CANCELLED(query_id=query_id)
 
 
 def _farther(one: Offsets, other: Offsets) -> Offsets:
@@ -427,10 +413,10 @@ def _cause(problem: BaseException) -> str:
     return problem.text() if isinstance(problem, KsqlError) else reason(str(problem))
 
 
-class NotMet(ServerError):
+class OffsetsNotReached(ServerError):
     """The running version and its candidate were not brought to one position."""
 
-    def __init__(self, query_id: str, state: MeetingState, limit_s: float, detail: str) -> None:
+    def __init__(self, query_id: str, state: OffsetSyncState, limit_s: float, detail: str) -> None:
         super().__init__(
             f"the rebuilt version of {query_id} was not cut over: {state.value}; "
             "both versions continue",
@@ -440,10 +426,10 @@ class NotMet(ServerError):
         )
 
 
-class MeetingFailed(ServerError):
-    """The meeting of two versions failed for a reason that is not theirs."""
+class OffsetSyncFailed(ServerError):
+    """The offset sync of two versions failed for a reason that is not theirs."""
 
-    def __init__(self, query_id: str, state: MeetingState, cause: BaseException) -> None:
+    def __init__(self, query_id: str, state: OffsetSyncState, cause: BaseException) -> None:
         super().__init__(
             f"the rebuilt version of {query_id} was not cut over: {state.value}; "
             "both versions continue",
