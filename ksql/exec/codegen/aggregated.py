@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import chain, pairwise, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ksql.core import indent, tuple_of
 from ksql.core.types import window_key
@@ -123,18 +123,28 @@ class LoggedEntries:
             log(*entry)
 
 
+class Coalescing(NamedTuple):
+    """The loop that gives the last change of each group, and the intervals for which it does so."""
+
+    run: Callable[..., Any]
+    intervals: CommitIntervals
+
+
 class IntervalLoop(Generic[Item]):
-    """The generated loop, run for the records of each commit interval if there are such."""
+    """The generated loops over records: one gives every change, the other the last ones.
+
+    Every change is written without intervals, and where these hold few records each.
+    """
 
     def __init__(
         self,
-        run: Callable[..., Any],
-        intervals: CommitIntervals | None,
+        every_change: Callable[..., Any],
+        coalescing: Coalescing | None,
         sequence_key: Callable[[Item], int],
         writing: Writing,
     ) -> None:
-        self._run = run
-        self._intervals = intervals
+        self._every_change = every_change
+        self._coalescing = coalescing
         self._sequence_key = sequence_key
         self._writing = writing
 
@@ -145,20 +155,22 @@ class IntervalLoop(Generic[Item]):
 
         Those of an interval are in the order of their times. Raises: EncodeError.
         """
-        if self._intervals is None:
-            columns, missed = self._run(items, groups, log)
+        coalescing, sequence_key = self._coalescing, self._sequence_key
+        if coalescing is None or coalescing.intervals.are_many(items, sequence_key):
+            columns, missed = self._every_change(items, groups, log)
             return self._writing.records(columns), missed
-        whole: OutputColumns = [], [], []
+        values, out_keys, times = whole = list[Any](), list[bytes | None](), list[int]()
         missed, ends = list[bytes](), [0]
-        for _, some in self._intervals.divide(items, self._sequence_key):
+        for _, some in coalescing.intervals.divide(items, sequence_key):
             of_some = groups
             if len(some) < len(items):
                 of_some = {key: groups[key] for key in dict.fromkeys(map(_key, some))}
-            columns, lost = self._run(some, of_some, log)
-            for column, more in zip(whole, columns, strict=True):
-                column.extend(more)
+            (some_values, some_keys, some_times), lost = coalescing.run(some, of_some, log)
+            values += some_values
+            out_keys += some_keys
+            times += some_times
             missed += lost
-            ends.append(len(whole[0]))
+            ends.append(len(values))
         out = self._writing.records(whole)
         for begin, end in pairwise(ends):
             out[begin:end] = sorted(out[begin:end], key=_time)
@@ -169,10 +181,10 @@ class Aggregated:
     """The records that an aggregate without windows writes."""
 
     def __init__(
-        self, processor: AggregateProcessor, run: Callable[..., Any], writing: Writing
+        self, processor: AggregateProcessor, loop: IntervalLoop[Record], writing: Writing
     ) -> None:
         self._processor = processor
-        self._loop = IntervalLoop[Record](run, processor.intervals, _sequence_key, writing)
+        self._loop = loop
         self._writing = writing
 
     def records(
@@ -201,14 +213,14 @@ class AggregatedWindows:
         self,
         processor: AggregateProcessor,
         windows: Windows,
-        run: Callable[..., Any],
+        loop: IntervalLoop[Place],
         writing: Writing,
         *,
         laned: bool,
     ) -> None:
         self._processor = processor
         self._windows = windows
-        self._loop = IntervalLoop[Place](run, processor.intervals, place_sequence_key, writing)
+        self._loop = loop
         self._writing = writing
         self._laned = laned
 
@@ -319,18 +331,20 @@ def aggregated(
     group = "s, e, w" if windows is None else "s, e, w, b"
     fold = [f"{group} = groups[k]", *_folding(processor, slots)]
     loop = _EACH if windows is None else _VISIT
-    if processor.intervals is None:
-        text = [loop, *indent([*fold, *shown, *emit])]
-    else:
+    known |= {**functions_of(slots), "failed_fold": log_failure, "always": _always}
+    every_change = _compiled(body, [loop, *indent([*fold, *shown, *emit])], "groups", known)
+    coalescing = None
+    if processor.intervals is not None:
         rest = ["if k in never:", "    continue", *shown, *emit]
         text = [loop, *indent(fold), "never = always(missed, records)"]
         text += [f"for k, ({group}) in groups.items():", *indent(rest)]
-    known |= {**functions_of(slots), "failed_fold": log_failure, "always": _always}
-    run = _compiled(body, text, "groups", known)
+        coalescing = Coalescing(_compiled(body, text, "groups", known), processor.intervals)
     writing = Writing(encoder, unpacks=reads_group(cut, body, shown))
     if windows is None:
-        return Aggregated(processor, run, writing)
-    return AggregatedWindows(processor, windows, run, writing, laned=laned)
+        records = IntervalLoop[Record](every_change, coalescing, _sequence_key, writing)
+        return Aggregated(processor, records, writing)
+    places = IntervalLoop[Place](every_change, coalescing, place_sequence_key, writing)
+    return AggregatedWindows(processor, windows, places, writing, laned=laned)
 
 
 def ends_alike(cut: Layout, sink: Sink, slots: Sequence[Slot]) -> bool:

@@ -46,6 +46,8 @@ _COLUMNS = {**COLUMNS, "h": "sequence_keys"}
 _GROUPS = """\
 def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, intervals, log):
     begin = end = 0
+    states = intervals.states
+    find = states.get
     without_key, lost = [], []
     for {variables}, in zip({columns}):
 {lines}
@@ -54,6 +56,7 @@ def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, inter
 _PANES = """\
 def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, intervals, log):
     low = high = begin = end = 0
+    panes = intervals.states
     without_key, lost = [], []
     for {variables}, in zip({columns}):
 {lines}

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ksql.sql.plan import QueryPlan, Sink
 
 
-_sequence_key = itemgetter(9)
+_sequence_key_and_time = itemgetter(9, 3)
 Finish = Callable[[Results], Sequence[Out]]
 """The last thing that happens to results in a program."""
 
@@ -244,7 +244,7 @@ class Compiled(Generic[Out]):
             stage_of = self._stage_of
             records = [record for record in records if stage_of[record.port] == stage]
         if self._operators[stage].combined:  # a state stands for many records of its interval
-            return sorted(records, key=_sequence_key)
+            return sorted(records, key=_sequence_key_and_time)
         return in_order(records)
 
     def _fast_step(

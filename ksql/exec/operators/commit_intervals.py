@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 COMMIT_INTERVAL: Final = "commit.interval.ms"
+_FEW: Final = 4
 _sequence_key = itemgetter(9)
 
 
@@ -48,6 +49,12 @@ class CommitIntervals:
         for begin, some in groupby(items, key=lambda item: self.begin(sequence_key(item))):
             yield begin, list(some)
 
+    def are_many(self, items: Sequence[Item], sequence_key: Callable[[Item], int]) -> bool:
+        """Return whether the intervals of some items hold few of them each."""
+        length_ms = self.length_ms
+        begins = {sequence_key(item) // length_ms for item in items}
+        return len(begins) > _FEW and len(begins) * _FEW > len(items)
+
     def records(self, records: Sequence[Record]) -> Iterator[tuple[int, Sequence[Record]]]:
         """Yield the begin and the records of each interval."""
         return self.divide(records, _sequence_key)
@@ -65,18 +72,36 @@ def by_time(changes: Iterable[Record], begin: int) -> list[Record]:
 
 
 class IntervalStates(Generic[Item]):
-    """A mapping for each commit interval; one for all where there are no intervals."""
+    """What is folded in the current commit interval, and in those before it.
+
+    Without intervals there is one for all. ``states`` stays the same mapping, as loops hold it.
+    """
 
     def __init__(self, intervals: CommitIntervals | None) -> None:
-        self._intervals = intervals
-        self.by_begin: dict[int, dict[Hashable, Item]] = {}
+        self._length_ms = _ALWAYS if intervals is None else intervals.length_ms
+        self._begin = 0
+        self._before: list[tuple[int, list[tuple[Hashable, Item]]]] = []
+        self.states: dict[Hashable, Item] = {}
 
-    def at(self, sequence_key: int) -> tuple[int, float, dict[Hashable, Item]]:
-        """Return the bounds of the interval that has the sequence key, and its mapping."""
-        if self._intervals is None:
-            return sequence_key, _NEVER, self.by_begin.setdefault(0, {})
-        begin = self._intervals.begin(sequence_key)
-        return begin, begin + self._intervals.length_ms, self.by_begin.setdefault(begin, {})
+    def turn(self, sequence_key: int) -> tuple[int, int]:
+        """Go to the interval that has the sequence key; return its begin and end."""
+        length_ms = self._length_ms
+        begin = sequence_key - sequence_key % length_ms
+        if begin != self._begin:
+            self._put_away()
+            self._begin = begin
+        return begin, begin + length_ms
+
+    def finish(self) -> list[tuple[int, list[tuple[Hashable, Item]]]]:
+        """Return the begin of each interval and its entries; forget them."""
+        self._put_away()
+        before, self._before = self._before, []
+        return before
+
+    def _put_away(self) -> None:
+        if self.states:
+            self._before.append((self._begin, list(self.states.items())))
+            self.states.clear()
 
 
-_NEVER: Final[Any] = float("inf")
+_ALWAYS: Final = 1 << 62

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _SOURCE = """\
 def fold(rows, times, offsets, sequence_keys, intervals, lost):
     low = high = begin = end = 0
+    panes = intervals.states
     for i, r, t, h in zip(range(len(rows)), rows, times, sequence_keys):
         if r is None:
             continue
@@ -81,7 +82,7 @@ def pane_lines(
 ) -> list[str]:
     """Return statements that fold the record ``i`` of the time ``t`` into its pane's state.
 
-    It has the sequence key ``h``, and the panes are in ``intervals``. ``key`` and ``cells`` as in
+    It has the sequence key ``h``. ``panes`` are those of ``intervals``. ``key`` and ``cells`` as in
     ``partial_aggregation.fold_lines``. Where a function fails ``lose`` is done, and the record is
     not folded. ``low``, ``high``, ``begin`` and ``end`` are 0 before the first record.
     """
@@ -89,7 +90,7 @@ def pane_lines(
     lines, assigns = change("step", slots, cells)
     return [
         "if not begin <= h < end:",
-        "    begin, end, panes = intervals.at(h)",
+        "    begin, end = intervals.turn(h)",
         "    low = high = 0",
         "if not low <= t < high:",
         *indent(_bounds(windows)),
@@ -177,12 +178,10 @@ class Panes:
         known: dict[Hashable, bytes] = {}
         keys: list[bytes] = []
         states: list[State] = []
-        panes = [some for each in self.states.by_begin.values() for some in each.values()]
-        for some in panes:
+        for some in (states for _, panes in self.states.finish() for _, states in panes):
             known |= {key: packed(key) for key in some.keys() - known.keys()}
             keys += [known[key] for key in some]
             states += some.values()
-        self.states.by_begin.clear()
         return Folded(
             keys,
             [tuple(s[: size + 1]) for s in states],

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _SOURCE = """\
 def combine(rows, times, sequence_keys, intervals, log):
     begin = end = 0
+    states = intervals.states
+    find = states.get
     lost = []
     for r, t, h in zip(rows, times, sequence_keys):
         if r is None:
@@ -50,16 +52,15 @@ def compile_combine(slots: Sequence[Slot], width: int, *, plain: bool) -> Combin
 def fold_lines(slots: Sequence[Slot], key: str, cells: Sequence[str]) -> list[str]:
     """Return the statements of a loop that fold a record of the time ``t`` into its group's state.
 
-    It has the sequence key ``h``, and the states are in ``intervals``; ``begin`` and ``end`` are 0
-    before the first record. ``key`` is the code of its group, ``cells`` are those of the
-    aggregates' arguments. A failure of a function is put into ``lost``, for ``log_failed``;
-    ``names_of`` are known to the loop.
+    It has the sequence key ``h``. ``states`` are those of ``intervals``, ``find`` is their ``get``;
+    ``begin`` and ``end`` are 0 before the first record. ``key`` is the code of its group, ``cells``
+    are those of the aggregates' arguments. A failure of a function is put into ``lost``, for
+    ``log_failed``; ``names_of`` are known to the loop.
     """
     lines, assigns = change("step", slots, cells)
     return [
         "if not begin <= h < end:",
-        "    begin, end, states = intervals.at(h)",
-        "    find = states.get",
+        "    begin, end = intervals.turn(h)",
         f"g = {key}",
         "s = find(g)",
         "if s is None:",
@@ -138,10 +139,10 @@ class Combiner:
 
         Its sequence key is the begin of the interval.
         """
-        packed = self._packed
+        intervals = self.states.finish()
+        keys = {key for _, states in intervals for key, _ in states}
+        packed = {key: self._packed(key) for key in keys}
         rows = [
-            (packed(key), 0, s[0], begin, 0, *s)
-            for begin, states in self.states.by_begin.items()
-            for key, s in states.items()
+            (packed[key], 0, s[0], begin, 0, *s) for begin, states in intervals for key, s in states
         ]
         return KeyedBatch(0, 0, 0, 0, rows)
