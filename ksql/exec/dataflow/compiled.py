@@ -20,9 +20,9 @@ from ksql.exec.dataflow import exits
 from ksql.exec.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
 from ksql.exec.dataflow.layout import layout
 from ksql.exec.dataflow.moved_records import MovedRecords, moved, placed_records
+from ksql.exec.dataflow.partitioning.key_routing import moves
 from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
 from ksql.exec.dataflow.partitioning.repartition import regrouped, regroups, upgrade_from
-from ksql.exec.dataflow.partitioning.stream_partitions import moves
 from ksql.exec.dataflow.program import Out, Result, Results
 from ksql.exec.dataflow.reading import Reader
 from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder, KeyedInput, SinkOutput

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from ksql.core import Settings
 from ksql.exec.dataflow.foreign import ForeignStep, foreign_step
 from ksql.exec.dataflow.layout import KeyedJoin, synthetic, window_columns
+from ksql.exec.dataflow.partitioning.key_routing import join_order
 from ksql.exec.dataflow.partitioning.keybytes import key_order
-from ksql.exec.dataflow.partitioning.stream_partitions import join_order
 from ksql.exec.operators.aggregate import AggregateProcessor
 from ksql.exec.operators.chain import ChainProcessor, Link
 from ksql.exec.operators.commit_intervals import COMMIT_INTERVAL, CommitIntervals

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ksql.exec.dataflow.foreign import ForeignStep
 from ksql.exec.dataflow.layout import Layout, Stage, Stateful, layout
+from ksql.exec.dataflow.partitioning.key_routing import moves
 from ksql.exec.dataflow.partitioning.placement import UNORDERED
 from ksql.exec.dataflow.partitioning.repartition import regroups, sending
-from ksql.exec.dataflow.partitioning.stream_partitions import moves
 from ksql.exec.dataflow.stage_inputs import CompileContext
 from ksql.exec.dataflow.stages import combining, slots_of
 from ksql.functions import OverloadGone, UnknownFunction

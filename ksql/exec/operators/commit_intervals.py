@@ -72,7 +72,7 @@ def by_time(changes: Iterable[Record], begin: int) -> list[Record]:
 
 
 class IntervalStates(Generic[Item]):
-    """What is folded in the current commit interval, and in those before it.
+    """The results of folding in the current commit interval, and in those before it.
 
     Without intervals there is one for all. ``states`` stays the same mapping, as loops hold it.
     """

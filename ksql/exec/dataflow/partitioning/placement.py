@@ -20,12 +20,12 @@ from zlib import crc32
 from ksql.core.types import WINDOW_COLUMNS, capabilities
 from ksql.exec.codegen.emission import is_join_key
 from ksql.exec.dataflow.layout import layout
+from ksql.exec.dataflow.partitioning.key_routing import key_format
 from ksql.exec.dataflow.partitioning.murmur2 import (
     partitions_of,
     partitions_of_integers,
     partitions_of_texts,
 )
-from ksql.exec.dataflow.partitioning.stream_partitions import key_format
 from ksql.exec.operators.keys import unpack
 from ksql.formats import EncodeError
 from ksql.sql.binder import bound as b
