@@ -468,8 +468,7 @@ class Node:
         members, follower = self._peers, self._follower
         if members is None or follower is None or not follower.withdraw(WITHDRAWAL_S):
             return
-        leads = not self.is_follower or members.leader() == members.me
-        if not (leads or self.again):
+        if not (self.again or not self.is_follower or members.leader() == members.me):
             hand_over(members)
 
     def stop(self) -> None:

@@ -26,7 +26,6 @@ LEFT = {
     "ksql.control.statements.dry_run.dry_run": SAME_NAME,
     "ksql.core.lazy_exports.lazy_exports": OF_ROOTS,
     "ksql.core.process.jars.jars": SAME_NAME,
-    "ksql.exec.dataflow.layout.layout": SAME_NAME,
     "ksql.exec.dataflow.load.load": SAME_NAME,
     "ksql.exec.dataflow.partitioning.placement.placement": SAME_NAME,
     "ksql.exec.dataflow.topology.stages": SAME_NAME,

@@ -298,7 +298,7 @@ class OffsetSync:
         _log.debug("offset_sync", extra={"query_id": self._old.query_id, "state": state.name})
 
 
-class OffsetSyncInProgress(NamedTuple):
+class SyncInProgress(NamedTuple):
     """An offset sync and its two versions."""
 
     sync: OffsetSync
@@ -328,22 +328,22 @@ class OffsetSyncs:
         move: Callable[[str, Offsets | None], None] = lambda _name, _offsets: None,
     ) -> None:
         """Take ``move``, which moves the end of a version that runs, by its name in Spark."""
-        self._under_way: dict[QueryVersion, OffsetSyncInProgress] = {}
+        self._under_way: dict[QueryVersion, SyncInProgress] = {}
         self._untils: dict[QueryVersion, Offsets] = {}
         self._kept: dict[QueryVersion, KeptState] = {}
         self._space = space
         self._move = move
 
-    def begin(self, sync: OffsetSyncInProgress) -> None:
+    def begin(self, sync: SyncInProgress) -> None:
         """Note that one has begun."""
         versions = (sync.old.version, sync.candidate.version)
         self._under_way |= dict.fromkeys(versions, sync)
 
-    def of(self, version: QueryVersion) -> OffsetSyncInProgress | None:
+    def of(self, version: QueryVersion) -> SyncInProgress | None:
         """Return the sync of either version, if there is one."""
         return self._under_way.get(version)
 
-    def end(self, version: QueryVersion) -> OffsetSyncInProgress | None:
+    def end(self, version: QueryVersion) -> SyncInProgress | None:
         """Forget the sync of either version, if there is one, and return it."""
         sync = self.of(version)
         if sync is not None:

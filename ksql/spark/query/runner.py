@@ -22,13 +22,7 @@ from ksql.spark.query.backfill import Resting, StateTransfer
 from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, as_candidate
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
-from ksql.spark.query.offset_sync import (
-    OffsetSync,
-    OffsetSyncInProgress,
-    OffsetSyncs,
-    Side,
-    cancelled,
-)
+from ksql.spark.query.offset_sync import OffsetSync, OffsetSyncs, Side, SyncInProgress, cancelled
 from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_metrics import progress_of
 from ksql.spark.query.spec import QueryLocation, QuerySpec, unheard
@@ -335,7 +329,7 @@ class SparkRunner:
             self._limit_s(),
             may_leave=may_leave and plan_of(old).sink.kind == "TABLE",
         )
-        self._syncs.begin(OffsetSyncInProgress(sync, going, coming))
+        self._syncs.begin(SyncInProgress(sync, going, coming))
         with self._forgotten_if_it_fails(old, candidate):
             return Switch(*sync.stop_both(), left=sync.left_behind)
 

@@ -366,15 +366,15 @@ def test_a_server_that_cannot_write_its_lease_claims_nothing(world, monkeypatch)
 
 def test_fenced_while_it_takes_over_yields_to_the_other(world):
     one, two = world.server("one"), world.server("two")
-    take = world.logs["one"].take
+    acquire = world.logs["one"].acquire
 
     def fenced():
-        world.logs["one"].take = take
+        world.logs["one"].acquire = acquire
         two.acquire()
         world.living.append(two)
         raise ProducerFenced("claims")
 
-    world.logs["one"].take = fenced
+    world.logs["one"].acquire = fenced
     with pytest.raises(AnotherServer):
         one.acquire()
     assert world.may_write("two")

@@ -43,7 +43,7 @@ class Pen:
     def ensure_topic(self):
         return None
 
-    def take_over(self):
+    def acquire(self):
         self.reopen()
 
     def reopen(self):

@@ -69,6 +69,6 @@ def test_partial_states_can_be_merged():
 def test_the_records_of_each_commit_interval_have_a_state():
     combiner = Combiner(compile_combine(SLOTS, 1, plain=True), INTERVALS)
     combiner.add([(1, "x"), None, (1, "y")], [5, 25, 6], [5, 25, 25], silent)
-    combiner.add([(1, "z")], [8], [8], silent)
+    combiner.add([(1, "z")], [8], [28], silent)
     states = [(r.sequence_key, r.timestamp, r.row) for r in combiner.finish()]
-    assert states == [(0, 8, (8, 2, None, "XZ")), (20, 6, (6, 1, None, "Y"))]
+    assert states == [(0, 5, (5, 1, None, "X")), (20, 8, (8, 2, None, "YZ"))]

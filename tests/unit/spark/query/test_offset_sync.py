@@ -12,9 +12,9 @@ from ksql.spark.query.offset_sync import (
     OffsetsNotReached,
     OffsetSync,
     OffsetSyncFailed,
-    OffsetSyncInProgress,
     OffsetSyncState,
     Side,
+    SyncInProgress,
 )
 from ksql.spark.session.jvm_supervisor import SparkRestarting
 from tests.waits import await_true
@@ -288,7 +288,7 @@ def test_whatever_else_fails_lets_both_continue(room, side, call):
 
 
 def test_a_version_that_is_ended_meanwhile_ends_the_offset_sync(room):
-    under_way = OffsetSyncInProgress(room.sync, room.old, room.candidate)
+    under_way = SyncInProgress(room.sync, room.old, room.candidate)
     room.clock.meanwhile[:] = [lambda: under_way.end("v0")]
     with pytest.raises(OffsetSyncFailed, match="was not cut over"):
         room.sync.stop_both()
@@ -302,7 +302,7 @@ def test_a_version_that_is_ended_after_they_have_met_leaves_the_other_one(room, 
     sides = {"v0": room.old, "v7": room.candidate}
     for side in sides.values():
         side.version = Named(side.version)
-    under_way = OffsetSyncInProgress(room.sync, room.old, room.candidate)
+    under_way = SyncInProgress(room.sync, room.old, room.candidate)
     assert under_way.end(sides[ended].version) is sides[ended]
     await_true("the other one continues", lambda: sides[other].runs)
     assert sides[ended].disabled
@@ -356,7 +356,7 @@ def test_a_backfill_that_cannot_be_prepared_lets_both_continue(room):
 
 def test_a_version_that_is_ended_during_a_backfill_ends_it(room):
     room.sync.stop_both()
-    under_way = OffsetSyncInProgress(room.sync, room.old, room.candidate)
+    under_way = SyncInProgress(room.sync, room.old, room.candidate)
     room.clock.meanwhile[:] = [lambda: under_way.end("v7")]
     with pytest.raises(KsqlError):
         room.sync.backfill(lambda: lambda: False)

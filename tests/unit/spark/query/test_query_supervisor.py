@@ -499,7 +499,7 @@ def test_a_start_that_writes_still_is_no_end(tmp_path, monkeypatch):
     query = desk.query()
     query.start_soon()
     assert begun.wait(PATIENCE_S)
-    query.hold()
+    query.lock_start()
     assert not query.end_between_batches(0.01)
     assert not query.interrupt()
     over.set()
