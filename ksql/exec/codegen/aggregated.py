@@ -13,7 +13,7 @@ until everything is.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, pairwise, repeat
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -133,7 +133,7 @@ class Coalescing(NamedTuple):
 class IntervalLoop(Generic[Item]):
     """The generated loops over records: one gives every change, the other the last ones.
 
-    Every change is written without intervals, and where these hold few records each.
+    Every change is written without intervals, and where records have an interval each.
     """
 
     def __init__(
@@ -155,24 +155,27 @@ class IntervalLoop(Generic[Item]):
 
         Those of an interval are in the order of their times. Raises: EncodeError.
         """
-        coalescing, sequence_key = self._coalescing, self._sequence_key
-        if coalescing is None or coalescing.intervals.are_many(items, sequence_key):
+        coalescing = self._coalescing
+        if coalescing is None:
             columns, missed = self._every_change(items, groups, log)
             return self._writing.records(columns), missed
         values, out_keys, times = whole = list[Any](), list[bytes | None](), list[int]()
-        missed, ends = list[bytes](), [0]
-        for _, some in coalescing.intervals.divide(items, sequence_key):
-            of_some = groups
-            if len(some) < len(items):
-                of_some = {key: groups[key] for key in dict.fromkeys(map(_key, some))}
-            (some_values, some_keys, some_times), lost = coalescing.run(some, of_some, log)
-            values += some_values
-            out_keys += some_keys
-            times += some_times
+        missed, unordered = list[bytes](), list[tuple[int, int]]()
+        for are_alone, some in coalescing.intervals.runs(items, self._sequence_key):
+            if are_alone:
+                columns, lost = self._every_change(some, groups, log)
+            else:
+                of_some = groups
+                if len(some) < len(items):
+                    of_some = {key: groups[key] for key in dict.fromkeys(map(_key, some))}
+                columns, lost = coalescing.run(some, of_some, log)
+                unordered.append((len(values), len(values) + len(columns[0])))
+            values += columns[0]
+            out_keys += columns[1]
+            times += columns[2]
             missed += lost
-            ends.append(len(values))
         out = self._writing.records(whole)
-        for begin, end in pairwise(ends):
+        for begin, end in unordered:
             out[begin:end] = sorted(out[begin:end], key=_time)
         return out, missed
 

@@ -131,8 +131,8 @@ class AggregateProcessor(Paused):
     def _folded(self, places: Sequence[Place], store: Store, log: LogError) -> Iterator[Record]:
         groups: dict[bytes, _Group] = {}
         if self.intervals is None:
-            for group, record in self._applied(places, groups, store, log):
-                if (change := self._change(group, record, log)) is not None:
+            for group, record in self._visited(places, groups, store, log):
+                if record is not None and (change := self._change(group, record, log)) is not None:
                     yield change
         else:
             for begin, some in self.intervals.divide(places, place_sequence_key):
@@ -144,10 +144,10 @@ class AggregateProcessor(Paused):
                 stored = state if generation_mark is None else [generation_mark, *state]
                 store.put(group.space, key, stored)
 
-    def _applied(
+    def _visited(
         self, places: Iterable[Place], groups: dict[bytes, _Group], store: Store, log: LogError
-    ) -> Iterator[tuple[_Group, Record]]:
-        """Fold the records; yield each that has not failed."""
+    ) -> Iterator[tuple[_Group, Record | None]]:
+        """Fold the records; yield each with its group, None in the place of one that has failed."""
         find, apply = groups.get, self._apply
         for space, key, start, record in places:
             group = find(key)
@@ -156,13 +156,17 @@ class AggregateProcessor(Paused):
             if apply(record, group.state, log):
                 group.changed = True
                 yield group, record
+            else:
+                yield group, None
 
     def _last_changes(
         self, places: Iterable[Place], groups: dict[bytes, _Group], store: Store, log: LogError
     ) -> Iterator[Record]:
-        last = dict(self._applied(places, groups, store, log))
+        last: dict[_Group, Record | None] = {}
+        for group, record in self._visited(places, groups, store, log):
+            last[group] = record or last.get(group)
         for group, record in last.items():
-            if (change := self._change(group, record, log)) is not None:
+            if record is not None and (change := self._change(group, record, log)) is not None:
                 yield change
 
     def _group(self, space: bytes, key: bytes, start: int, record: Record, store: Store) -> _Group:

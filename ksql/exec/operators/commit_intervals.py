@@ -11,7 +11,7 @@ The interval of a record is that of its sequence key, which never decreases in p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 COMMIT_INTERVAL: Final = "commit.interval.ms"
-_FEW: Final = 4
 _sequence_key = itemgetter(9)
 
 
@@ -49,11 +48,24 @@ class CommitIntervals:
         for begin, some in groupby(items, key=lambda item: self.begin(sequence_key(item))):
             yield begin, list(some)
 
-    def are_many(self, items: Sequence[Item], sequence_key: Callable[[Item], int]) -> bool:
-        """Return whether the intervals of some items hold few of them each."""
-        length_ms = self.length_ms
-        begins = {sequence_key(item) // length_ms for item in items}
-        return len(begins) > _FEW and len(begins) * _FEW > len(items)
+    def runs(
+        self, items: Sequence[Item], sequence_key: Callable[[Item], int]
+    ) -> Iterator[tuple[bool, Sequence[Item]]]:
+        """Yield the items in runs, and whether each item of a run has an interval of its own.
+
+        Other runs are those of one interval.
+        """
+        numbers = [sequence_key(item) // self.length_ms for item in items]
+        begins = [at for at in range(1, len(numbers)) if numbers[at] != numbers[at - 1]]
+        alone_from = 0
+        for begin, end in pairwise([0, *begins, len(numbers)]):
+            if end - begin > 1:
+                if alone_from < begin:
+                    yield True, items[alone_from:begin]
+                yield False, items[begin:end]
+                alone_from = end
+        if alone_from < len(numbers):
+            yield True, items[alone_from:]
 
     def records(self, records: Sequence[Record]) -> Iterator[tuple[int, Sequence[Record]]]:
         """Yield the begin and the records of each interval."""

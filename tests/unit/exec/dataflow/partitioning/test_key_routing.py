@@ -1,7 +1,7 @@
 """Time goes by in each partition by itself: as if a query of its own read each of them.
 
-The model runs the records of one partition alone, one by one; the query runs all of them, in
-micro-batches that are cut anywhere, over any number of buckets.
+The model runs the records of one partition alone, one by one. The query runs all of them, over any
+number of buckets. Its micro-batches are cut anywhere.
 """
 
 from __future__ import annotations

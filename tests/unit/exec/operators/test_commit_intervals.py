@@ -1,0 +1,61 @@
+"""Commit intervals: which items belong together, and what is folded in each."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.exec.operators.commit_intervals import CommitIntervals, IntervalStates
+
+TEN = CommitIntervals(10)
+
+
+def itself(number):
+    return number
+
+
+@pytest.mark.parametrize(
+    ("sequence_keys", "parts"),
+    [
+        ([], []),
+        ([3, 3, 9], [(0, [3, 3, 9])]),
+        ([-1, 0, 10, 19, 40], [(-10, [-1]), (0, [0]), (10, [10, 19]), (40, [40])]),
+    ],
+)
+def test_items_are_divided_where_an_interval_ends(sequence_keys, parts):
+    assert list(TEN.divide(sequence_keys, itself)) == parts
+
+
+@pytest.mark.parametrize(
+    ("sequence_keys", "runs"),
+    [
+        ([], []),
+        ([5], [(True, [5])]),
+        ([5, 6], [(False, [5, 6])]),
+        ([1, 11, 12, 25, 38], [(True, [1]), (False, [11, 12]), (True, [25, 38])]),
+        ([1, 2, 11, 12], [(False, [1, 2]), (False, [11, 12])]),
+    ],
+)
+def test_runs_of_items_with_an_interval_each(sequence_keys, runs):
+    assert list(TEN.runs(sequence_keys, itself)) == runs
+
+
+def fold(states, *sequence_keys):
+    counts = states.states
+    for sequence_key in sequence_keys:
+        begin, end = states.turn(sequence_key)
+        assert begin <= sequence_key < end
+        counts["n"] = counts.get("n", 0) + 1
+
+
+def test_each_interval_has_states_of_its_own():
+    states: IntervalStates[int] = IntervalStates(TEN)
+    fold(states, 1, 2, 13, 30)
+    fold(states, 31, 4)
+    assert states.finish() == [(0, [("n", 2)]), (10, [("n", 1)]), (30, [("n", 2)]), (0, [("n", 1)])]
+    assert states.finish() == []
+
+
+def test_without_intervals_there_is_one():
+    states: IntervalStates[int] = IntervalStates(None)
+    fold(states, 1, 1 << 41, 5)
+    assert states.finish() == [(0, [("n", 3)])]
