@@ -52,10 +52,13 @@ def test_records_of_one_key_from_several_partitions_keep_the_order_of_their_time
 
 
 def test_buffered_changes_of_a_batch_are_in_the_order_of_their_times(server, http, write):
-    """As in the tutorial of COUNT: the first to change, The Godfather, is the last to come."""
+    """As in the tutorial of COUNT: the first to change, The Godfather, is the last to come.
+
+    All records are of one commit interval.
+    """
     source, counted = unique("sales").upper(), unique("cnt").upper()
     titles = ["The Godfather", "Die Hard", "The Big Lebowski", "The Big Lebowski", "The Godfather"]
-    records = [(0, 1_000 * n, title, '{"N": 1}') for n, title in enumerate(titles, 1)]
+    records = [(0, 100 * n, title, '{"N": 1}') for n, title in enumerate(titles, 1)]
     write(source, 1, records)
     http.ksql(
         f"CREATE STREAM {source} (TITLE STRING KEY, N INT) "
