@@ -153,6 +153,14 @@ SWITCH_CANCELLED: Final = ErrorRow(
 CUT_OVER_CANCELLED: Final = ErrorRow(
     ServerError, "{query_id} was ended while its rebuilt version was being cut over"
 )
+LAUNCH_ENDED: Final = ErrorRow(ServerError, "{query_id} was ended while its cut-over was completed")
+FORMER_NOT_KEPT: Final = ErrorRow(
+    ServerError,
+    "{query_id} cannot be rolled back yet: its last cut-over is not completed",
+    detail="The rows of its former version are still being kept.",
+    hint="Try again in a moment. If the query does not come up, SHOW QUERIES says why.",
+    code=50300,
+)
 MISSING_OFFSETS: Final = ErrorRow(
     ServerError, 'topic "{topic}" has no start offset for its partitions {partitions}'
 )

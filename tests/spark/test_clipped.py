@@ -108,18 +108,26 @@ def writers_of(desk, stream, between, sink):
     return replace(spec, chain={**spec.chain, other: Link(between, ("none",), begun=1)}), one, other
 
 
+def begun_within_a_batch(jvm, desk, start, spec, writer):
+    """A reader that has looked at its source, and where the batch begins that its writer is in."""
+    name, topic = writer
+    reading = start(spec)
+    await_true("it has looked at its source", reading.has_started)
+    before = ends_in_java(jvm, desk, topic)
+    jvm.ksql.Progress.planned(name, 5_000_000, None)
+    jvm.ksql.Progress.planned(name, 6_000_000, before)
+    return reading, before
+
+
 def test_another_topic_does_not_overtake_where_one_of_two_writers_is_in_a_batch(
     runtime, desk, start
 ):
     """The reader ends where that batch begins: what the other one has written later is not seen."""
     stream, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
     spec, one, other = writers_of(desk, stream, between, sink)
-    reading = start(spec)
-    await_true("it has looked at its source", reading.has_started)
     jvm, now_ms = runtime.session.sparkContext._jvm, int(time.time() * 1000)
-    progress, before = jvm.ksql.Progress, ends_in_java(jvm, desk, between)
-    progress.planned(one, 5_000_000, None)
-    progress.planned(one, 6_000_000, before)
+    progress = jvm.ksql.Progress
+    reading, before = begun_within_a_batch(jvm, desk, start, spec, (one, between))
     progress.planned(other, 1_000_000, before)
     progress.done(other, before, now_ms)
     progress.planned(other, 2_000_000, before)
@@ -138,12 +146,9 @@ def test_transactions_of_two_writers_do_not_hold_up_their_reader(runtime, desk, 
     """One is always open, so that the last batch of the other one is never seen."""
     stream, between, sink = desk.topic(1), desk.topic(1), desk.topic(1)
     spec, one, other = writers_of(desk, stream, between, sink)
-    reading = start(spec)
-    await_true("it has looked at its source", reading.has_started)
     jvm, now_ms = runtime.session.sparkContext._jvm, int(time.time() * 1000)
-    progress, before = jvm.ksql.Progress, ends_in_java(jvm, desk, between)
-    progress.planned(one, 5_000_000, None)
-    progress.planned(one, 6_000_000, before)
+    progress = jvm.ksql.Progress
+    reading, before = begun_within_a_batch(jvm, desk, start, spec, (one, between))
     pending = producer(desk)
     pending.produce(between, b"pending", partition=0, timestamp=1_100_000)
     pending.flush()

@@ -336,7 +336,7 @@ def test_a_cut_over_that_is_interrupted_is_completed_by_the_next_launch(site, st
     topics = Failing(site.difference, step)
     if step == "mark":  # between mark and launch
         spec = site.runner._spec(new)
-        CutOverCompletion(topics).complete(new, spec, SERVICE)
+        CutOverCompletion(topics).complete(new, spec, SERVICE, {new.version})
         assert site.last(site.sink) != rows
     site.runner.stop_soon([old.version, candidate.version])
     another = site.new_runner(topics)  # on another server

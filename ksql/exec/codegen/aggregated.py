@@ -27,7 +27,7 @@ from ksql.exec.operators.aggregate import (
     Place,
     place_sequence_key,
 )
-from ksql.exec.operators.base import Record
+from ksql.exec.operators.base import Record, sequence_key_of
 from ksql.exec.operators.folds import change, functions_of, log_failure, merging
 from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats import EncodeError
@@ -61,7 +61,6 @@ _VISIT = "for _, k, _, (_, _, r, t, _, _, _, _, o, _, _) in records:"
 _key = itemgetter(1)
 _row = itemgetter(2)
 _headers = itemgetter(7)
-_sequence_key = itemgetter(9)
 _time = itemgetter(2)
 Item = TypeVar("Item", bound=tuple[Any, ...])
 OutputColumns = tuple[list[Any], list[bytes | None], list[int]]
@@ -344,7 +343,7 @@ def aggregated(
         coalescing = Coalescing(_compiled(body, text, "groups", known), processor.intervals)
     writing = Writing(encoder, unpacks=reads_group(cut, body, shown))
     if windows is None:
-        records = IntervalLoop[Record](every_change, coalescing, _sequence_key, writing)
+        records = IntervalLoop[Record](every_change, coalescing, sequence_key_of, writing)
         return Aggregated(processor, records, writing)
     places = IntervalLoop[Place](every_change, coalescing, place_sequence_key, writing)
     return AggregatedWindows(processor, windows, places, writing, laned=laned)

@@ -6,6 +6,7 @@ They know neither Spark nor Kafka.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ class Record(NamedTuple):
     old: Row | None = None
     sequence_key: int = 0
     lane: int = 0
+
+
+sequence_key_of = itemgetter(9)
+"""Return the sequence key of a record; quicker than its name, as sorting asks for each."""
 
 
 class Store(Protocol):

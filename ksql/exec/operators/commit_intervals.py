@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from ksql.exec.operators.base import sequence_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 COMMIT_INTERVAL: Final = "commit.interval.ms"
-_sequence_key = itemgetter(9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class CommitIntervals:
 
     def records(self, records: Sequence[Record]) -> Iterator[tuple[int, Sequence[Record]]]:
         """Yield the begin and the records of each interval."""
-        return self.divide(records, _sequence_key)
+        return self.divide(records, sequence_key_of)
 
 
 def by_time(changes: Iterable[Record], begin: int) -> list[Record]:
@@ -79,7 +79,7 @@ def by_time(changes: Iterable[Record], begin: int) -> list[Record]:
     that is older than the interval stays in it.
     """
     placed = [change._replace(sequence_key=max(change.timestamp, begin)) for change in changes]
-    placed.sort(key=_sequence_key)
+    placed.sort(key=sequence_key_of)
     return placed
 
 

@@ -21,7 +21,7 @@ from itertools import accumulate, chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ksql.exec.operators.base import Record
+from ksql.exec.operators.base import Record, sequence_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _place = itemgetter(4, 5)
 _offset = itemgetter(6)
-_sequence_key = itemgetter(9)
 
 
 class Queues(list["Record"]):
@@ -72,7 +71,7 @@ def in_order(records: Sequence[Record]) -> Sequence[Record]:
     Source: Kafka Streams' choice of the next record among a task's partitions.
     """
     if isinstance(records, Queues):
-        return sorted(records, key=_sequence_key)
+        return sorted(records, key=sequence_key_of)
     queues: dict[tuple[int, int], list[Record]] = {}
     for partition, run in groupby(records, _place):
         queues.setdefault(partition, []).extend(run)
@@ -81,7 +80,7 @@ def in_order(records: Sequence[Record]) -> Sequence[Record]:
     if len(queues) == 1:
         return next(iter(queues.values()))
     one_by_one = chain.from_iterable(queues[partition] for partition in sorted(queues))
-    return sorted(one_by_one, key=_sequence_key)
+    return sorted(one_by_one, key=sequence_key_of)
 
 
 _new = tuple.__new__

@@ -21,7 +21,15 @@ from functools import partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.core import KsqlError, QueryVersion, ServerError, application_id, transactional_id
+from ksql.core import (
+    FORMER_NOT_KEPT,
+    LAUNCH_ENDED,
+    KsqlError,
+    QueryVersion,
+    ServerError,
+    application_id,
+    transactional_id,
+)
 from ksql.core.process import in_background
 from ksql.exec.dataflow import plan_of
 from ksql.kafka import Counts, Writing
@@ -96,26 +104,6 @@ class ResultsGone(ServerError):
         )
 
 
-class LaunchEnded(ServerError):
-    """A launch of a query that was ended or paused while its cut-over was completed."""
-
-    def __init__(self, query_id: str) -> None:
-        super().__init__(f"{query_id} was ended while its cut-over was completed")
-
-
-class FormerNotKept(ServerError):
-    """A rollback to a version whose rows are not kept yet: its own would be lost with that."""
-
-    code = 50300
-
-    def __init__(self, query_id: str) -> None:
-        super().__init__(
-            f"{query_id} cannot be rolled back yet: its last cut-over is not completed",
-            detail="The rows of its former version are still being kept.",
-            hint="Try again in a moment. If the query does not come up, SHOW QUERIES says why.",
-        )
-
-
 @dataclass(frozen=True)
 class CutOverCompletion:
     """Completes the cut-over of queries before they are launched.
@@ -133,7 +121,7 @@ class CutOverCompletion:
         query: PersistentQuery,
         spec: QuerySpec,
         service_id: str,
-        hosted: Container[QueryVersion] | None = None,
+        hosted: Container[QueryVersion],
     ) -> None:
         """Bring the result's topic to the version's rows, if that is not done.
 
@@ -141,7 +129,7 @@ class CutOverCompletion:
         query writes newer rows. One of a version that is not ``hosted`` any more ends: whatever
         is created over the topic then must not find rows of it.
 
-        Raises: LaunchEnded, ResultsGone, CheckpointDamaged, NewerCheckpoint, OSError, NotLeader,
+        Raises: LAUNCH_ENDED, ResultsGone, CheckpointDamaged, NewerCheckpoint, OSError, NotLeader,
             and what the difference does; it is to be called again then.
         """
         if query.cut_over is None:
@@ -165,13 +153,13 @@ class CutOverCompletion:
     def check_kept(self, query: PersistentQuery, checkpoint: Path) -> None:
         """Pass only if the rows of a query's former version are kept: it may continue from them.
 
-        Raises: FormerNotKept, CheckpointDamaged, NewerCheckpoint, OSError.
+        Raises: FORMER_NOT_KEPT, CheckpointDamaged, NewerCheckpoint, OSError.
         """
         if query.cut_over is None or plan_of(query).sink.kind != "TABLE":
             return
         mark = cut_over_mark.read(checkpoint)
         if mark is None or mark.number != query.cut_over.number or not (mark.snapshot or mark.done):
-            raise FormerNotKept(query.id)
+            raise FORMER_NOT_KEPT(query_id=query.id)
 
     def seed(self, old: PersistentQuery, spec: QuerySpec) -> None:
         """Bring the topic of a candidate, of which ``spec`` is a launch, to the result's rows.
@@ -203,7 +191,7 @@ class CutOverCompletion:
         former: str,
         spec: QuerySpec,
         mark: CutOverMark,
-        hosted: Container[QueryVersion] | None,
+        hosted: Container[QueryVersion],
     ) -> Counts:
         topic = sink.topic or ""
         if sink.kind != "TABLE":
@@ -222,7 +210,7 @@ class CutOverCompletion:
     def _writing(self, spec: QuerySpec, hosted: Container[QueryVersion] | None = None) -> Writing:
         def check() -> None:
             if hosted is not None and spec.version not in hosted:
-                raise LaunchEnded(spec.query_id)
+                raise LAUNCH_ENDED(query_id=spec.query_id)
             if spec.lease is not None:
                 spec.lease.await_valid()
 

@@ -10,18 +10,14 @@ from threading import Event, Thread
 import pytest
 
 from ksql.control.engine.ports import MemoryLog
+from ksql.core.error_table import FORMER_NOT_KEPT, LAUNCH_ENDED
 from ksql.core.errors import ServerError
 from ksql.core.process.lease import Lease, NotLeader
 from ksql.kafka.topic_difference import Counts
 from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
-from ksql.spark.query.cut_over import (
-    CutOverCompletion,
-    FormerNotKept,
-    LaunchEnded,
-    ResultsGone,
-)
+from ksql.spark.query.cut_over import CutOverCompletion, ResultsGone
 from ksql.spark.query.spec import QuerySpec
 from ksql.sql.catalog.model import CutOver
 from ksql.sql.plan import codec
@@ -79,6 +75,7 @@ class Room:
 
     def complete(self, query=None, completion=None, hosted=None, **spec):
         query = query or self.query
+        hosted = {query.version} if hosted is None else hosted
         launch = QuerySpec(
             version=query.version,
             plan_json="",
@@ -267,7 +264,7 @@ def test_launch_of_a_query_that_was_ended_writes_no_more(room):
         return counts
 
     room.topics.equalize = ended_within
-    with pytest.raises(LaunchEnded, match="was ended while its cut-over was completed"):
+    with pytest.raises(LAUNCH_ENDED.base, match="was ended while its cut-over was completed"):
         room.complete(hosted=hosted)
     assert len(room.topics.writings) == 1
     room.topics.equalize = equalize
@@ -286,13 +283,13 @@ def test_former_version_does_not_continue_before_its_rows_are_kept(room, step):
     room.topics.fails = step
     with pytest.raises(ServerError, match="Kafka is away"):
         room.complete()
-    with pytest.raises(FormerNotKept, match="cannot be rolled back yet"):
+    with pytest.raises(FORMER_NOT_KEPT.base, match="cannot be rolled back yet"):
         check_kept(room)
     room.topics.fails = room.hidden
     with pytest.raises(ServerError, match="Kafka is away"):
         room.complete()
     check_kept(room)  # whatever becomes of the difference
-    with pytest.raises(FormerNotKept):
+    with pytest.raises(FORMER_NOT_KEPT.base, match="cannot be rolled back yet"):
         check_kept(room, replace(room.query, cut_over=CutOver(34, 17)))
 
 
