@@ -232,7 +232,7 @@ class Restore:
         saved = manifest.topic(COMMANDS)
         if saved is None:
             return
-        known = known_queries(list(form.read_records(self.source / saved.file, saved)))
+        known = known_versions(list(form.read_records(self.source / saved.file, saved)))
         for folder in sorted((root / manifest.service_id).glob("queries*/*")):
             if folder.is_dir() and folder.name not in known:
                 self.tell(
@@ -305,12 +305,12 @@ def _moving(topic: str, records: Sequence[RawRecord], end: int, now_ms: int) -> 
     return _record(topic, end, now_ms, Command(f"command/{end}/restore", "", (moved,)))
 
 
-def known_queries(records: Sequence[RawRecord]) -> frozenset[str]:
-    """Return the ids of the queries that these commands leave, as far as they can be read."""
+def known_versions(records: Sequence[RawRecord]) -> frozenset[str]:
+    """Return the names of the versions of queries that these commands leave, as far as read."""
     catalog = Catalog()
     for change in _changes(records):
         catalog = applied(catalog, change)
-    return frozenset(catalog.queries)
+    return frozenset(version.name for version in catalog.versions)
 
 
 def _changes(records: Sequence[RawRecord]) -> Iterator[Change]:

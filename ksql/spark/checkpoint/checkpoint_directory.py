@@ -6,9 +6,9 @@ import logging
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import BeforeFormatZero, KsqlError
+from ksql.core import BeforeFormatZero, KsqlError, QueryVersion
 from ksql.exec.dataflow import plan_of
-from ksql.spark.checkpoint import cut_over_mark, incarnations
+from ksql.spark.checkpoint import cut_over_mark, incarnations, replaced_mark
 from ksql.spark.checkpoint import plan_fingerprint as fingerprint
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from ksql.core import QueryVersion, Trash
+    from ksql.core import Trash
     from ksql.spark.checkpoint.checkpoint import RecoveryOverrides
     from ksql.spark.checkpoint.incarnations import Incarnation
     from ksql.sql.catalog import PersistentQuery
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _BEGINS: Final = "another query begins under its name"
+_UNFIT: Final = (
+    incarnations.CheckpointMissing,
+    fingerprint.OtherPlan,
+    replaced_mark.VersionReplaced,
+    BeforeFormatZero,
+)
 
 
 class CheckpointDirectory:
@@ -83,19 +89,31 @@ class CheckpointDirectory:
     def require(self, query: PersistentQuery, plan: QueryPlan) -> Incarnation:
         """Return the incarnation with which a query of that plan continues.
 
-        Raises: CheckpointMissing, OtherPlan, BeforeFormatZero, unless it may begin from the start.
+        Raises: CheckpointMissing, OtherPlan, VersionReplaced, BeforeFormatZero, unless it may begin
+            from the start.
         """
         version = query.version
         directory = self.of(version)
-        plan_shape = fingerprint.shape_of(query.id, plan, self.results_topic(version))
+        hidden = self.results_topic(version)
         try:
             incarnation = incarnations.require(query.id, directory)
-            fingerprint.adopt(query.id, directory, plan_shape)
-        except (incarnations.CheckpointMissing, fingerprint.OtherPlan, BeforeFormatZero):
+            fingerprint.adopt(query.id, directory, fingerprint.shape_of(query.id, plan, hidden))
+            if plan.sink.topic != hidden:
+                replaced_mark.check(query, directory)
+        except _UNFIT:
             if not self._overrides.start_over(version):
                 raise
-            return self._begin_anew(query)
+            incarnation = self._begin_anew(query)
+        self._retire_former(query)
         return incarnation
+
+    def _retire_former(self, query: PersistentQuery) -> None:
+        """Have the former version's checkpoint know of its cut-over, before a row is changed."""
+        if query.cut_over is None:
+            return
+        former = self.of(QueryVersion(query.id, query.cut_over.former))
+        if incarnations.holds_anything(former):
+            replaced_mark.write(former, query.cut_over.number)
 
     def instead_of(self, query: PersistentQuery, unfit: KsqlError) -> Incarnation:
         """Return the incarnation that takes the place of one that does not fit to Kafka.

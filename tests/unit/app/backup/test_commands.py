@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.app.backup.restore import dense, known_queries
+from ksql.app.backup.restore import dense, known_versions
 from ksql.control.engine.changes import EndQuery, IdsFrom, PutType
 from ksql.control.engine.ports import Command
 from ksql.control.log.record import decode, encode
@@ -52,7 +52,7 @@ def test_ids_of_earlier_offsets_are_what_they_were():
 def test_damaged_commands_are_brought_back_as_they_are():
     saved = [RawRecord("t", 0, 0, 1, b"?", b"?"), record(2, PutType("A", STRING))]
     assert dense("t", saved, 4, NOW_MS)[0] == saved[0]
-    assert known_queries(saved) == frozenset()
+    assert known_versions(saved) == frozenset()
 
 
 SCRIPT = (
@@ -72,7 +72,19 @@ def test_the_queries_that_are_left_are_known():
     world = World(SCRIPT)
     first, second = world.engine.catalog.queries
     saved = [*saved_of(world), record(9, EndQuery(first))]
-    assert known_queries(saved) == {second}
+    assert known_versions(saved) == {second}
+
+
+def test_all_versions_of_a_query_are_known():
+    """The restore says of no checkpoint that it came after the backup if its version is in it."""
+    world = World(SCRIPT)
+    _, second = world.engine.catalog.queries
+    again = "CREATE OR REPLACE STREAM B WITH (REPLACE_MODE='rebuild') AS SELECT K, A FROM S;"
+    world.run(again)
+    candidate = world.catalog.rebuilds[second].candidate.version
+    assert candidate.name in known_versions(saved_of(world))
+    world.engine.cut_over(second, world.settings)
+    assert known_versions(saved_of(world)) >= {second, candidate.name}
 
 
 def test_a_service_that_replays_them_gives_other_ids_and_shows_no_filling():
