@@ -22,6 +22,7 @@ from server.cli.migrations.statements import (
     allowed_by,
     batches,
     check_supported,
+    filled,
     statements_of,
 )
 from server.cli.migrations.validate import validate
@@ -79,15 +80,19 @@ def due(files: Sequence[MigrationFile], previous: str, target: Target) -> list[M
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many statements of a file were carried out, and the checksum of their texts."""
+    """How many statements of a file were carried out, and the checksum of their texts.
+
+    The texts have the values of their variables: with other values they are other statements.
+    """
 
     count: int
     digest: str
 
     @classmethod
-    def of(cls, done: Sequence[Statement]) -> Progress:
-        """Return the progress after those statements."""
-        return cls(len(done), checksum("\n".join(one.text for one in done).encode()))
+    def of(cls, done: Sequence[Statement], variables: Mapping[str, str]) -> Progress:
+        """Return the progress after those statements, the first of their file."""
+        texts = (one.text for one in filled(done, variables))
+        return cls(len(done), checksum("\n".join(texts).encode()))
 
     @classmethod
     def read(cls, entry: Entry | None) -> Progress:
@@ -155,7 +160,8 @@ class Applying:
 
     def _apply(self, file: MigrationFile, previous: str) -> None:
         self.say(f"Applying migration version {file.version}: {file.name}")
-        self.say(f"MigrationFile content:\n{clean(file.text()).rstrip()}")
+        content = file.read()
+        self.say(f"MigrationFile content:\n{clean(content.text()).rstrip()}")
         if self.options.dry_run:
             self.say("Dry run complete. No migrations were actually applied.")
             return
@@ -165,33 +171,35 @@ class Applying:
             version=str(file.version),
             name=file.name,
             state="RUNNING",
-            checksum=file.checksum(),
+            checksum=content.checksum,
             started_on=str(self.now_ms()),
             completed_on="",
             previous=previous,
         )
         self._record(running, "RUNNING")
+        run = FileRun(self, file, running)
         try:
-            FileRun(self, file, running).run(kept)
+            run.run(content.text(), kept)
             self.lock.check()
         except (MigrationFailed, *SERVER_ERRORS) as error:
             if not self.lock.is_lost():  # else another apply records what becomes of the file
-                self._record_failure(running, reason_of(error))
+                self._record_failure(run, running, reason_of(error))
             raise
         self._record(running, "MIGRATED")
         self._verify(file)
         self.say("Successfully migrated")
 
-    def _record_failure(self, running: Entry, why: str) -> None:
+    def _record_failure(self, run: FileRun, running: Entry, why: str) -> None:
         """Write the error, and wait until the table has it: the next command reads it there.
 
         Raises: MigrationFailed with both errors.
         """
         try:
             self._record(running, "ERROR", why)
+            run.save_progress()
             self.metadata.entry(CURRENT)
-        except MigrationFailed as failed:
-            raise MigrationFailed(f"{why}\n{failed}") from failed
+        except (MigrationFailed, *SERVER_ERRORS) as failed:
+            raise MigrationFailed(f"{why}\n{reason_of(failed)}") from failed
 
     def _record(self, running: Entry, state: State, why: str = "") -> None:
         """Write a state of a version.
@@ -229,13 +237,13 @@ class FileRun:
         self._variables = FileSession(dict(applying.options.variables))
         self._session = Session()
         self._done: list[Statement] = []
+        self._saved = 0
 
-    def run(self, kept: Progress) -> None:
-        """Execute the statements that are left after the progress of an earlier try.
+    def run(self, text: str, kept: Progress) -> None:
+        """Execute the statements of the file that are left after the progress of an earlier try.
 
         Raises: MigrationFailed, ServerFailure, Unreachable.
         """
-        text = self._file.text()
         allowed = allowed_by(text)
         statements = statements_of(text)
         for statement in statements:
@@ -252,7 +260,7 @@ class FileRun:
             return
         done = statements[: kept.count]
         restart = self._applying.options.restart
-        if restart or Progress.of(done) != kept:
+        if restart or Progress.of(done, self._applying.options.variables) != kept:
             if not restart:
                 self._applying.say(
                     f"The first {kept.count} statement(s), which were carried out, are others now: "
@@ -263,18 +271,25 @@ class FileRun:
         for statement in done:
             self._variables.take(statement.text)
         self._done = list(done)
+        self._saved = len(done)
         self._applying.say(
             f"{kept.count} of {len(statements)} statement(s) were carried out by an earlier apply: "
             "continuing after them."
         )
 
-    def _write_progress(self) -> None:
-        """Write how many statements were carried out.
+    def save_progress(self) -> None:
+        """Write which statements were carried out, if an error has kept that from the metadata.
 
         Raises: ServerFailure, Unreachable.
         """
-        entry = replace(self._running, checksum=str(Progress.of(self._done)))
+        if len(self._done) > self._saved:
+            self._write_progress()
+
+    def _write_progress(self) -> None:
+        progress = Progress.of(self._done, self._applying.options.variables)
+        entry = replace(self._running, checksum=str(progress))
         self._applying.metadata.write(entry, progress_key(self._file.version))
+        self._saved = len(self._done)
 
     def _check(self, batch: Sequence[Statement], allowed: Allowed) -> None:
         """Check statements as they will be executed.

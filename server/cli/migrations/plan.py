@@ -49,19 +49,21 @@ class PlannedFile:
     done: int
 
     @classmethod
-    def of(cls, file: MigrationFile, metadata: Metadata | None) -> PlannedFile:
+    def of(
+        cls, file: MigrationFile, metadata: Metadata | None, variables: Mapping[str, str]
+    ) -> PlannedFile:
         """Read a file; ``metadata`` knows what of it was carried out.
 
         Raises: MigrationFailed.
         """
-        text = file.text()
+        text = file.read().text()
         statements = statements_of(text)
         for statement in statements:
             check_supported(statement)
         kept = Progress(0, "")
         if metadata is not None:
             kept = Progress.read(metadata.entry(progress_key(file.version)))
-        done = kept.count if Progress.of(statements[: kept.count]) == kept else 0
+        done = kept.count if Progress.of(statements[: kept.count], variables) == kept else 0
         return cls(file, allowed_by(text), statements, done)
 
 
@@ -93,7 +95,7 @@ def plan(
     if not pending:
         screen.lines(["No eligible migrations found."])
         return
-    planned = [PlannedFile.of(file, known) for file in pending]
+    planned = [PlannedFile.of(file, known, variables) for file in pending]
     lines = _lines(planned, variables)
     answers, refused = _answers(client, [line.statement for line in lines], variables)
     problems = _show(planned, lines, answers, refused, screen)

@@ -29,31 +29,40 @@ class MigrationFile:
     name: str
     path: Path
 
-    def content(self) -> bytes:
-        """Return the bytes of the file.
+    def read(self) -> Content:
+        """Return what the file has now.
 
         Raises: MigrationFailed.
         """
         try:
-            return self.path.read_bytes()
+            return Content(self.path, self.path.read_bytes())
         except OSError as error:
             raise MigrationFailed(
                 f"Failed to read migration file {self.path}: {error.strerror}"
             ) from error
 
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes that a file had when it was read: checksum and statements are of the same ones."""
+
+    path: Path
+    raw: bytes
+
     def text(self) -> str:
-        """Return its text.
+        """Return it as text; a mark of the byte order at its head is none of it.
 
         Raises: MigrationFailed.
         """
         try:
-            return self.content().decode()
+            return self.raw.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise MigrationFailed(f"Migration file {self.path} is not UTF-8 text.") from error
 
+    @property
     def checksum(self) -> str:
-        """Return the checksum of its bytes."""
-        return checksum(self.content())
+        """The checksum of its bytes."""
+        return checksum(self.raw)
 
 
 def checksum(content: bytes) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from server.cli.client import JsonObject
 from server.cli.migrations.failure import MigrationFailed
@@ -25,7 +25,9 @@ _UNSUPPORTED = re.compile(
 )
 _WAITS = re.compile(r"ASSERT\b|(?:CREATE|DROP)\s+(?:SOURCE\s+|SINK\s+)?CONNECTOR\b", re.IGNORECASE)
 _MODE = re.compile(r"\bREPLACE_MODE\s*=\s*'([^']*)'", re.IGNORECASE)
+_HEAD = re.compile(r"/\*.*?\*/|(?P<line>--[^\n]*)|(?P<statement>\S)", re.DOTALL)
 _ALLOW = re.compile(r"--\s*allow\s*:(.*)", re.IGNORECASE)
+_ROLLBACK = re.compile(r"ROLLBACK\b", re.IGNORECASE)
 _STREAMS_PREFIX = "ksql.streams."
 
 IN_PLACE = "in place"
@@ -61,11 +63,10 @@ def allowed_by(text: str) -> Allowed:
     Raises: MigrationFailed for a word that is neither.
     """
     words: list[str] = []
-    for line in text.splitlines():
-        stripped = line.strip()
-        if stripped and not stripped.startswith("--"):
+    for piece in _HEAD.finditer(text):
+        if piece["statement"]:
             break
-        if stated := _ALLOW.fullmatch(stripped):
+        if stated := _ALLOW.fullmatch((piece["line"] or "").strip()):
             words += [" ".join(word.lower().split()) for word in stated[1].split(",")]
     for word in words:
         if word not in CLASSES | MODES:
@@ -120,8 +121,11 @@ def batches(statements: Iterable[Statement]) -> Iterator[tuple[Statement, ...]]:
 def mode_of(statement: str, report: JsonObject | None) -> str:
     """Return how a replacement is carried out: what the server says, else the statement's text.
 
-    ``auto`` counts as a rebuild as long as the server does not say which of the two it would be.
+    ``auto`` counts as a rebuild as long as the server does not say which of the two it would be. A
+    rollback is a rebuild.
     """
+    if _ROLLBACK.match(statement):
+        return "rebuild"
     said = (report or {}).get("mode")
     stated = _MODE.search(statement)
     mode = str(said or (stated[1] if stated else IN_PLACE)).lower().replace("_", " ")
@@ -151,10 +155,11 @@ class FileSession:
         return True
 
     def _filled(self, text: str) -> str:
-        plain = text.replace("''", "'")
-        return _VARIABLE.sub(
-            lambda reference: self.variables.get(reference[1], reference[0]), plain
-        )
+        return self.filled(text.replace("''", "'"))
+
+    def filled(self, text: str) -> str:
+        """Return a text with the values of the variables that are known."""
+        return _VARIABLE.sub(lambda reference: self.variables.get(reference[1], reference[0]), text)
 
     def undone(self, before: Mapping[str, str]) -> list[str]:
         """Return the statements after which only the variables ``before`` are there again."""
@@ -167,6 +172,14 @@ class FileSession:
             if self.variables.get(name) != value
         ]
         return [*unset, *undefine, *define]
+
+
+def filled(statements: Iterable[Statement], variables: Mapping[str, str]) -> Iterator[Statement]:
+    """Yield the first statements of a file with the values that their variables have there."""
+    session = FileSession(dict(variables))
+    for statement in statements:
+        yield replace(statement, text=session.filled(statement.text))
+        session.take(statement.text)
 
 
 def _quoted(text: str) -> str:

@@ -30,7 +30,7 @@ def validate(metadata: Metadata, files: Sequence[MigrationFile]) -> None:
             raise MigrationFailed(
                 f"No migrations file found for version with status MIGRATED. Version: {version}"
             )
-        actual = file.checksum()
+        actual = file.read().checksum
         if entry.checksum.zfill(_PADDED) != actual:
             raise MigrationFailed(
                 f"Migrations file found for version {version} does not match the checksum saved "

@@ -95,6 +95,67 @@ def test_changed_statements_begin_again(tool):
     assert "1 of 2: Cannot add stream 'RIDES'" in said
 
 
+def test_other_values_of_variables_make_other_statements(tool):
+    """Else the second half of a file would belong to another environment than the first."""
+    rides = RIDES.replace("'rides'", "'${p}rides'")
+    tool.file(1, "rides", rides + NEVER)
+    tool.fails("apply", "-n", "-d", "p=test_")
+    tool.file(1, "rides", rides + FAR)
+    assert "carried out already" in tool.run("plan", "-d", "p=test_")
+    assert "already exists" in tool.fails("plan", "-d", "p=live_")
+    said = tool.ended("apply", "-n", "-d", "p=live_")[1]
+    assert "The first 1 statement(s), which were carried out, are others now" in said
+
+
+def test_value_that_the_file_defines_is_part_of_what_was_carried_out(tool):
+    rides = RIDES.replace("'rides'", "'${p}rides'")
+    tool.file(1, "rides", f"DEFINE p='a'; DEFINE p='b';{rides}{NEVER}")
+    tool.fails("apply", "-n", "-d", "p=c")
+    tool.file(1, "rides", f"DEFINE p='a'; DEFINE p='b';{rides}{FAR}")
+    assert "3 of 4 statement(s) were carried out" in tool.run("apply", "-n", "-d", "p=d")
+
+
+def test_statement_whose_record_failed_is_not_carried_out_again(tool, monkeypatch):
+    """It may have written a record, or begun a query."""
+    execute = Client.execute
+    failures = []
+
+    def failing(client, text, *more, **options):
+        if "'1/statements'" in text and "INSERT INTO rides" in sent[-1] and not failures:
+            failures.append(text)
+            raise Unreachable("no answer")
+        sent.append(text)
+        return execute(client, text, *more, **options)
+
+    sent = [""]
+    insert = "INSERT INTO rides VALUES ('b1', 7);\n"
+    tool.file(1, "rides", RIDES + insert + FAR)
+    monkeypatch.setattr(Client, "execute", failing)
+    assert "no answer" in tool.fails("apply", "-n")
+    said = tool.run("apply", "-n")
+    assert "2 of 3 statement(s) were carried out by an earlier apply" in said
+    assert sum("INSERT INTO rides" in text for text in sent) == 1
+
+
+def test_file_that_is_changed_meanwhile_is_recorded_as_it_was_applied(tool, monkeypatch):
+    path = tool.file(1, "rides", RIDES)
+    execute = Client.execute
+
+    def changing(client, text, *more, **options):
+        if "'RUNNING'" in text and "'rides'" in text:
+            path.write_text(RIDES.replace("STREAM rides", "STREAM walks"))
+        return execute(client, text, *more, **options)
+
+    monkeypatch.setattr(Client, "execute", changing)
+    tool.run("apply", "-n")
+    monkeypatch.setattr(Client, "execute", execute)
+    assert "does not match the checksum" in tool.fails("validate")
+    path.write_text(RIDES)
+    tool.run("validate")
+    tool.file(2, "far", FAR)
+    tool.run("apply", "-n")
+
+
 def test_restart_begins_with_the_first_statement(tool):
     tool.file(1, "rides", RIDES + NEVER)
     tool.fails("apply", "-n")
@@ -212,6 +273,29 @@ def test_auto_that_rebuilds_needs_its_word(tool):
     )
 
 
+def test_rollback_needs_the_word_of_a_rebuild(tool, memory):
+    tool.file(1, "rides", RIDES + FAR)
+    rebuilt = AUTO.replace("auto", "rebuild")
+    tool.file(2, "far", f"-- allow: rebuild\n{rebuilt}bike, metres FROM rides;")
+    tool.run("apply", "-a")
+    memory.world.engine.cut_over(memory.world.query("FAR").id, memory.world.settings)
+    tool.file(3, "back", "-- allow: transparent\nROLLBACK UPGRADE OF far;")
+    assert "the replacement is a rebuild, which the file does not allow" in tool.fails("plan")
+    assert "'-- allow: rebuild' at its head would allow it" in tool.fails("apply", "-n")
+    assert not memory.world.catalog.rebuilds
+    tool.file(3, "back", "-- allow: rebuild\nROLLBACK UPGRADE OF far;")
+    assert "Rollback of " in tool.run("apply", "-n")
+    tool.file(4, "abort", "-- allow: transparent\nABORT UPGRADE OF far;")
+    assert "aborted" in tool.run("apply", "-n")
+
+
+def test_mark_of_the_byte_order_hides_nothing(tool):
+    tool.file(1, "rides", RIDES + FAR)
+    tool.run("apply", "-a")
+    tool.file(2, "farther", f"\ufeff-- allow: configuration\n{FARTHER}")
+    assert "It allows: configuration." in tool.fails("apply", "-n")
+
+
 def test_no_file_has_the_settings_of_another(tool):
     tool.file(1, "a", f"DEFINE s='rides'; SET 'auto.offset.reset'='earliest'; {RIDES}")
     tool.file(2, "b", "UNSET 'auto.offset.reset'; CREATE STREAM c AS SELECT * FROM ${s};")
@@ -284,8 +368,8 @@ def test_bad_options_end_with_status_1(tool, arguments, capsys):
 
 def test_progress_is_what_was_carried_out():
     one, two = Statement("SET 'a'='b';"), Statement("DROP STREAM s;", 7)
-    assert Progress.of([one, two]) == Progress.of([one, Statement(two.text)])
-    assert Progress.of([one]) != Progress.of([two])
+    assert Progress.of([one, two], {}) == Progress.of([one, Statement(two.text)], {})
+    assert Progress.of([one], {}) != Progress.of([two], {})
     assert Progress.read(None).count == 0
 
 

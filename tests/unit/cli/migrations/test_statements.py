@@ -30,6 +30,10 @@ from server.cli.split import Statement
         ),
         ("-- allow: topology, rebuild\n", Allowed(frozenset({"topology"}), frozenset({"rebuild"}))),
         ("SET 'a'='b';\n-- allow: rebuild\n", Allowed()),
+        ("SET 'a'='b'; -- allow: rebuild\n", Allowed()),
+        ("/* who\nwhen */ -- allow: topology\n", Allowed(frozenset({"topology"}))),
+        ("/* one */ /* two */\n\n-- allow: topology\n", Allowed(frozenset({"topology"}))),
+        ("/* -- allow: topology\n-- allow: rebuild */\n", Allowed()),
     ],
 )
 def test_the_head_says_what_is_allowed(head, allowed):
@@ -57,6 +61,7 @@ def test_what_a_replacement_lacks():
         ("CREATE OR REPLACE STREAM s AS SELECT * FROM t;", None, "in place"),
         ("CREATE .. WITH (replace_mode = 'REBUILD') AS ..;", None, "rebuild"),
         ("CREATE .. WITH (REPLACE_MODE='auto') AS ..;", None, "rebuild"),
+        ("rollback upgrade of s;", None, "rebuild"),
         ("CREATE .. WITH (REPLACE_MODE='auto') AS ..;", {"mode": "in_place"}, "in place"),
         ("CREATE .. WITH (REPLACE_MODE='backfill') AS ..;", {}, "backfill"),
     ],
