@@ -126,10 +126,22 @@ class TopicRecords:
 
         Raises: OffsetsGone, KafkaDenied, KafkaUnreachable, UnknownTopic.
         """
+        return self._read(spans, most)[0]
+
+    def read_some(self, spans: Mapping[Partition, tuple[int, int]]) -> tuple[list[RawRecord], bool]:
+        """Return what ``read`` does, and whether these are all records of the spans.
+
+        Raises: as ``read``.
+        """
+        return self._read(spans, None)
+
+    def _read(
+        self, spans: Mapping[Partition, tuple[int, int]], most: int | None
+    ) -> tuple[list[RawRecord], bool]:
         ends = {partition: end for partition, (start, end) in spans.items() if start < end}
         records: list[RawRecord] = []
         if not ends:
-            return records
+            return records, True
         left = dict(ends)
         counts: Counter[Partition] = Counter()
         room, deadline = _MOST_BYTES, time.monotonic() + _LONGEST_S
@@ -149,4 +161,4 @@ class TopicRecords:
                     if positions[at] < end and counts[at] != most
                 }
                 reader.pause(ends.keys() - left.keys())
-        return records
+        return records, not left

@@ -83,9 +83,9 @@ def _instant(millis: int) -> str:
 
 def sample_part(sample: dict[str, Any]) -> RenderableType:
     """Return how the results of both plans differ over the last records."""
-    cut = "" if sample["complete"] else ", no more in the time or room"
+    part, cut = ("the last ", "") if sample["complete"] else ("", ", no more in the time or room")
     line = (
-        f"over the last {sample['records']:,} records{cut}: {sample['oldRows']:,} results before, "
+        f"over {part}{sample['records']:,} records{cut}: {sample['oldRows']:,} results before, "
         f"{sample['newRows']:,} after; {sample['different']:,} differ"
     )
     parts: list[RenderableType] = [Text(line)]

@@ -330,6 +330,8 @@ class Engine:
             match change:
                 case EndQuery(query_id) | PauseQuery(query_id):
                     self._unlike |= before.versions_of(query_id)
+                case BeginRebuild(begun) if not self.catalog.running(begun.candidate.version):
+                    self._unlike.add(begun.candidate.version)  # the query is paused
                 case EndRebuild(query_id) if query_id in before.rebuilds:
                     # a former version stays in the catalog, and runs no more
                     self._unlike.add(before.rebuilds[query_id].candidate.version)

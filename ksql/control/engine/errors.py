@@ -126,10 +126,10 @@ class UpgradeRefused(StatementError):
         name: str,
         stems: Iterable[str],
         verdict: Verdict | None,
-        rebuild: str = "",
+        way_out: str = "",
         writer: str = "",
     ) -> None:
-        """Take ``rebuild``, the statement that would rebuild the query; empty if none would.
+        """Take ``way_out``, the statement that would rebuild the query; empty if none would.
 
         ``writer`` is the id of the query if it was replaced by that.
         """
@@ -147,8 +147,8 @@ class UpgradeRefused(StatementError):
             message.strip(),
             detail=detail,
             hint=("" if verdict is None else "The running query goes on unchanged. ")
-            + (f"{BESIDE}:\n{rebuild}\nOr " if rebuild else "")
-            + _otherwise(name, writer, "source" if verdict is None else "query", first=not rebuild),
+            + (f"{way_out}\nOr " if way_out else "")
+            + _otherwise(name, writer, "source" if verdict is None else "query", first=not way_out),
         )
         self.name = name
         self.verdict = verdict

@@ -7,11 +7,11 @@ Source: docs/upgrades.md#what-is-refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from ksql.control.engine.errors import UpgradeRefused
+from ksql.control.engine.errors import BESIDE, UpgradeRefused
 from ksql.control.planning import rebuild
 from ksql.control.planning.properties import STORE
 from ksql.core import Settings, StatementError, canonical
@@ -46,13 +46,13 @@ class Replacement:
     source: DataSource
     mode: rebuild.ReplaceMode
     start: str | None
-    lost: Mapping[str, int]
+    lost: Callable[[], Mapping[str, int]]
     store: str | None = None
 
     def refused(
         self, stems: Iterable[str], verdict: Verdict | None = None, way_out: str = ""
     ) -> UpgradeRefused:
-        """Return the refusal for these reasons; ``way_out`` is a statement that would do."""
+        """Return the refusal for these reasons; ``way_out`` has a statement that would do."""
         one_writer = self.writer.id if isinstance(self.statement, ast.ReplaceQuery) else ""
         return UpgradeRefused(self.existing.name, stems, verdict, way_out, one_writer)
 
@@ -204,14 +204,25 @@ def check_others(
 
 def _check_beginning(new: Replacement) -> None:
     """Raises: BeginningLost, if sources have lost it and no start is stated."""
-    if new.start is None and new.lost:
-        raise rebuild.BeginningLost(new.existing.name, new.lost)
+    if lost := _lost_records(new):
+        raise rebuild.BeginningLost(new.existing.name, lost)
+
+
+def _lost_records(new: Replacement) -> Mapping[str, int]:
+    """Return the first records that a rebuild would miss without having stated that."""
+    return new.lost() if new.start is None else {}
 
 
 def _way_out(new: Replacement, old: QueryPlan, in_place: Compared, inputs: PlanningInputs) -> str:
-    """Return the statement that would rebuild the query; empty if none would."""
-    against = _against_rebuild(new, old, in_place, inputs)
-    return "" if against else rebuild.statement_of(new.statement)
+    """Return the statement that would rebuild the query, with its effect; empty if none would."""
+    if _against_rebuild(new, old, in_place, inputs):
+        return ""
+    if lost := _lost_records(new):
+        statement = rebuild.from_the_beginning(new.statement)
+        missed = f", without the records that are gone ({rebuild.gone_text(lost)})"
+    else:
+        statement, missed = new.statement, ""
+    return f"{BESIDE}{missed}:\n{rebuild.statement_of(statement)}"
 
 
 def _against_rebuild(

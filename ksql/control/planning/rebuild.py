@@ -50,14 +50,18 @@ class BeginningLost(StatementError):
     """A rebuild over a stream whose first records are gone, without a stated start."""
 
     def __init__(self, name: str, lost: Mapping[str, int]) -> None:
-        shown = ", ".join(f"{stream}: {count} records" for stream, count in sorted(lost.items()))
         super().__init__(
             f"{name} was not rebuilt: the topics of its sources have lost their beginning",
-            detail=f"Gone by retention or deletion are {shown}. The running query may have read "
-            "them; a new one cannot.",
+            detail=f"Gone by retention or deletion are {gone_text(lost)}. The running query may "
+            "have read them; a new one cannot.",
             hint=f"State where it is to begin: {START}='{_EARLIEST}' takes what is there, "
             f"{START}='2026-11-02T10:00:00' what came since.",
         )
+
+
+def gone_text(lost: Mapping[str, int]) -> str:
+    """Return how many first records of which streams are gone."""
+    return ", ".join(f"{stream}: {count} records" for stream, count in sorted(lost.items()))
 
 
 def check_none(query: PersistentQuery, catalog: Catalog) -> None:

@@ -9,8 +9,9 @@ Ids of queries name directories, groups and transactions, so they are bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.errors import (
@@ -64,7 +65,7 @@ class ResolvedQuery:
 
     ``store`` is STORE_TYPE, in small letters, ``mode`` REPLACE_MODE. ``start`` is START_MODE, as a
     plan keeps it; None if it is not stated. ``lost`` counts the first records that the topics of
-    its streams do not hold any more; it is looked up for a rebuild.
+    its streams do not hold any more; it asks Kafka.
     """
 
     statement: ast.CreateAsSelect
@@ -80,7 +81,7 @@ class ResolvedQuery:
     store: str | None
     mode: rebuild.ReplaceMode = "in_place"
     start: str | None = None
-    lost: Mapping[str, int] = field(default_factory=dict)
+    lost: Callable[[], Mapping[str, int]] = dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +162,7 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: PlanningContext) ->
         store=options.store(queryable=stmt.kind == "TABLE"),
         mode=mode,
         start=rebuild.start(options, context),
-        lost=lost(stmt.query, context) if mode != "in_place" and existing is not None else {},
+        lost=partial(lost, stmt.query, context),
     )
 
 

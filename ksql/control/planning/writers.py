@@ -7,6 +7,7 @@ Source: docs/upgrades.md#one-of-several-writers. ksqlDB and KLIP-28 have no such
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.changes import PutQuery
@@ -132,16 +133,15 @@ def _replacement(
                 hint=f"State {rebuild.MODE} or {rebuild.START}.",
                 span=prop.span,
             )
-    mode = rebuild.replace_mode(options, or_replace=True)
     return compare.Replacement(
         statement=stmt,
         writer=resolved.writer,
         plan=planned.plan,
         existing=target,
         source=target,
-        mode=mode,
+        mode=rebuild.replace_mode(options, or_replace=True),
         start=rebuild.start(options, context),
-        lost={} if mode == "in_place" else resolve.lost(stmt.query, context),
+        lost=partial(resolve.lost, stmt.query, context),
     )
 
 

@@ -150,20 +150,29 @@ def _with_modes(
     rebuilt = attempts["rebuild"]
     if isinstance(rebuilt, rebuild.BeginningLost):
         rebuilt = _from_the_beginning(target, request)
-    elif isinstance(rebuilt, Prepared):
-        try:
-            check_room(rebuilt, request.engine.catalog, request.engine.runner)
-        except StatementError as error:
-            attempts["rebuild"] = error
-    else:
+    elif not isinstance(rebuilt, Prepared):
         rebuilt = attempts["backfill"]
     if isinstance(rebuilt, Prepared):
         reads = extents(rebuilt, request)
         report = replace(report, reads=reads, estimate=estimated(rebuilt, reads, request))
-    modes = tuple(_mode(mode, attempt) for mode, attempt in attempts.items())
+    modes = tuple(_mode(mode, _in_room(attempt, request)) for mode, attempt in attempts.items())
     plans = next((p for p in (*planned.values(), rebuilt) if isinstance(p, Prepared)), None)
     sample = None if plans is None else sampled(plans, request)
-    return replace(report, modes=modes, sample=sample)
+    report = replace(report, modes=modes, sample=sample)
+    stated = next(mode for mode in modes if mode.mode in planned)
+    if report.accepted and not stated.possible:
+        return replace(report, accepted=False, reasons=stated.reasons)
+    return report
+
+
+def _in_room(attempt: Prepared | StatementError, request: Request) -> Prepared | StatementError:
+    """Return the attempt, or the error if there is no room for the second state that it needs."""
+    if isinstance(attempt, Prepared):
+        try:
+            check_room(attempt, request.engine.catalog, request.engine.runner)
+        except StatementError as error:
+            return error
+    return attempt
 
 
 def _planned(mode: _Mode, target: rebuild.Replacing, request: Request) -> Prepared | StatementError:

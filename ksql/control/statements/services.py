@@ -140,6 +140,11 @@ class Records(Protocol):
         The first ``most`` of each that come within some seconds.
         """
 
+    def read_some(
+        self, spans: Mapping[Partition, tuple[int, int]]
+    ) -> tuple[Sequence[RawRecord], bool]:
+        """Return what ``read`` does, and whether these are all records of the spans."""
+
 
 class NoRecords:
     """The records of a service without topics."""
@@ -155,6 +160,13 @@ class NoRecords:
         """Have none."""
         del spans, most
         return ()
+
+    def read_some(
+        self, spans: Mapping[Partition, tuple[int, int]]
+    ) -> tuple[Sequence[RawRecord], bool]:
+        """Have none."""
+        del spans
+        return (), True
 
 
 class UpgradeReports(Protocol):

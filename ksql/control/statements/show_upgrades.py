@@ -6,7 +6,7 @@ The history is in the ledger. The rebuilds of the catalog are shown without it, 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.catch_up import Growth
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion
@@ -33,6 +33,9 @@ WITHOUT_HISTORY = (
     "The ledger cannot be read: only the rebuilds that are under way, and the last cut-overs of "
     "queries that can be rolled back, are listed. Times, classes and offsets are missing."
 )
+
+
+_GROWN: Final = "schema evolution"
 
 
 class UnknownUpgrade(StatementError):
@@ -100,13 +103,16 @@ def described(
 def with_former(refused: StatementError, services: Services) -> StatementError:
     """Say which statement an upgrade in place has replaced, if a rollback needs a version for it.
 
-    Any other error stays as it is.
+    Not one that lacks columns which the result has now: it would be refused. Any other error stays
+    as it is.
     """
     if not isinstance(refused, NoFormerVersion):
         return refused
     query = refused.query
     for upgrade in services.history.upgrades(query.id) or ():
         if upgrade.status == "switched" and upgrade.statement == query.statement:
+            if _GROWN in upgrade.classes:
+                return refused
             return NoFormerVersion(query, replacing(upgrade.former_statement, query.id))
     return refused
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from dataclasses import replace
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -55,7 +56,7 @@ def sampled(
         return None
     context = request.engine.context(request.settings, 0)
     old, new = (codec.loads(prepared.plans[name], context.functions) for name in ("old", "new"))
-    records = _last_records({*read_topics(old), *read_topics(new)}, count, request)
+    records, whole = _last_records({*read_topics(old), *read_topics(new)}, count, request)
     try:
         sides = [
             _Side(plan, muted.answering_program(plan, context.functions, context.registry))
@@ -64,13 +65,18 @@ def sampled(
     except KsqlError as problem:
         return SampleReport(0, False, 0, 0, 0, trouble=problem.text())
     compare = _tables if old.sink.kind == "TABLE" else _streams
-    return compare(sides[0], sides[1], records, clock)
+    report = compare(sides[0], sides[1], records, clock)
+    return report if whole else replace(report, complete=False)
 
 
-def _last_records(topics: Iterable[str], count: int, request: Request) -> list[RawRecord]:
+def _last_records(
+    topics: Iterable[str], count: int, request: Request
+) -> tuple[list[RawRecord], bool]:
     """Return the last records of each topic, in the order of their partitions' times.
 
     Each partition has an equal share. Within a partition the order is that of the offsets.
+
+    Returns: the records, and whether these are all: they may be too large, or not come in time.
     """
     ends = request.services.monitor.ends(sorted(topics))
     partitions: dict[str, int] = defaultdict(int)
@@ -80,16 +86,15 @@ def _last_records(topics: Iterable[str], count: int, request: Request) -> list[R
         at: (max(begin, end - max(1, count // partitions[at[0]])), end)
         for at, (begin, end) in ends.items()
     }
-    records = sorted(
-        request.services.records.read(spans), key=lambda r: (r.topic, r.partition, r.offset)
-    )
+    read, whole = request.services.records.read_some(spans)
+    records = sorted(read, key=lambda r: (r.topic, r.partition, r.offset))
     latest: dict[Partition, int] = {}
     turns = []
     for record in records:
         at = record.topic, record.partition
         latest[at] = max(latest.get(at, record.timestamp), record.timestamp)
         turns.append((latest[at], *at, record.offset))
-    return [record for _, record in sorted(zip(turns, records, strict=True))]
+    return [record for _, record in sorted(zip(turns, records, strict=True))], whole
 
 
 class _Row(NamedTuple):
@@ -210,8 +215,6 @@ class _Walk:
         )
 
     def _differ(self, old: _Row | None, new: _Row | None, names: frozenset[str]) -> bool:
-        if old is not None and new is not None and (old.key, old.bounds) != (new.key, new.bounds):
-            return True
         return self._old.shared(old, names) != self._new.shared(new, names)
 
     def _shown(self, old: _Row | None, new: _Row | None) -> RowDifference:
@@ -239,4 +242,14 @@ def _streams(
 ) -> SampleReport:
     """Compare the results of two streams record by record: what each has made of it."""
     walk = _Walk(old, new, records, clock)
-    return walk.report([pair for given in walk for pair in zip_longest(*given)])
+    return walk.report([pair for given in walk for pair in _paired(*given)])
+
+
+def _paired(old: Sequence[_Row], new: Sequence[_Row]) -> Iterator[tuple[_Row | None, _Row | None]]:
+    """Yield results in their order; two of other keys are one that goes and one that comes."""
+    for before, after in zip_longest(old, new):
+        if before is None or after is None or before[:2] == after[:2]:
+            yield before, after
+        else:
+            yield before, None
+            yield None, after

@@ -118,7 +118,7 @@ def test_value_that_the_file_defines_is_part_of_what_was_carried_out(tool):
 def test_statement_whose_record_failed_is_not_carried_out_again(tool, monkeypatch):
     """It may have written a record, or begun a query."""
     execute = Client.execute
-    failures = []
+    failures: list[str] = []
 
     def failing(client, text, *more, **options):
         if "'1/statements'" in text and "INSERT INTO rides" in sent[-1] and not failures:

@@ -201,6 +201,18 @@ def test_pause_rests_both(world):
     assert world.last("T") == {"a": {"N": 1}, "b": None}
 
 
+@pytest.mark.parametrize("text", [FILTERED, "ROLLBACK UPGRADE OF T;"])
+def test_upgrade_of_a_paused_query_rests_as_well(world, text):
+    rebuilt(world)
+    query = world.query("T")
+    world.run(f"PAUSE {query.id};")
+    world.run(text)
+    assert not world.runner.running
+    world.run(f"RESUME {query.id};")
+    candidate = world.catalog.rebuilds[query.id].candidate
+    assert set(world.runner.running) == {query.version, candidate.version}
+
+
 def test_statement_waits_for_the_cut_over(world):
     cut_over = supervisor(world)
 
@@ -680,6 +692,18 @@ def test_no_room_for_a_second_state(world):
     assert not world.catalog.rebuilds
 
 
+@pytest.mark.parametrize("mode", ["rebuild", "backfill"])
+def test_explain_accepts_nothing_that_has_no_room(world, mode):
+    progressing(world, state_bytes=2000, free_bytes=1999)
+    select = "SELECT B, COUNT(*) AS N, SUM(M) AS S FROM R GROUP BY B;"
+    text = f"CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='{mode}') AS {select}"
+    assert "no room for a second state" in world.refuse(text).message
+    report = explained(world, text)
+    assert not report.accepted
+    assert "no room for a second state" in report.reasons[0]
+    assert [shown.mode for shown in report.modes if shown.possible] == ["in_place"]
+
+
 def test_room_is_no_matter_where_less_may_be_needed(world):
     progressing(world, state_bytes=2000, free_bytes=1999)
     world.run(BY_DOCK.replace("'rebuild'", "'rebuild', START_MODE='now'"))
@@ -699,6 +723,16 @@ def test_refusal_names_no_statement_that_would_be_refused_as_well():
         "CREATE OR REPLACE STREAM D WITH (VALUE_FORMAT='DELIMITED') AS SELECT B, M, D FROM R;"
     )
     assert BESIDE not in error.hint
+
+
+def test_refusal_has_a_statement_for_sources_that_have_lost_their_beginning(world):
+    world.topics.lost = lambda _name: 7
+    error = world.refuse(BY_DOCK.replace("'rebuild'", "'in_place'"))
+    way_out = f"{BESIDE}, without the records that are gone (R: 7 records):\n"
+    world.run(error.hint.split(way_out)[1].split("\nOr create")[0])
+    assert world.catalog.rebuilds
+    error = World(RIDES, COUNT).refuse(BY_DOCK.replace("'rebuild'", "'in_place'"))
+    assert "START_MODE" not in error.hint
 
 
 def test_another_size_of_the_windows_is_a_rebuild():

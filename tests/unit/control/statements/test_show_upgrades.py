@@ -315,11 +315,30 @@ def test_the_catalog_has_no_rows_of_other_queries(world):
 
 
 def test_the_former_statement_is_the_way_back(world):
-    world.run(MORE)
-    row = replace(OTHER, query_id=ID, former_statement=COUNT, statement=MORE)
+    having = COUNT.replace("CREATE", "CREATE OR REPLACE").replace(";", " HAVING COUNT(*) > 1;")
+    world.run(having)
+    row = replace(
+        OTHER,
+        query_id=ID,
+        former_statement=COUNT,
+        statement=having,
+        classes=("data selection",),
+    )
     world.services.history = History(replace(row, statement="an earlier one"), row)
     error = refused(world, "ROLLBACK UPGRADE OF N;")
-    assert error.hint.endswith(COUNT.replace("CREATE TABLE", "CREATE OR REPLACE TABLE"))
+    way_back = error.hint.split("former statement:\n")[1]
+    assert way_back == COUNT.replace("CREATE TABLE", "CREATE OR REPLACE TABLE")
+    world.run(way_back)
+
+
+def test_former_statement_that_lacks_columns_is_no_way_back(world):
+    """The result's readers know them: it would be refused."""
+    world.run(MORE)
+    row = replace(OTHER, query_id=ID, former_statement=COUNT, statement=MORE)
+    row = replace(row, classes=("data selection", "schema evolution"))
+    world.services.history = History(row)
+    assert "SHOW UPGRADES FOR N;" in refused(world, "ROLLBACK UPGRADE OF N;").hint
+    assert "was removed" in refused(world, COUNT.replace("CREATE", "CREATE OR REPLACE")).text()
 
 
 @pytest.mark.parametrize(

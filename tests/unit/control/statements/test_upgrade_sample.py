@@ -146,6 +146,22 @@ def test_the_time_is_bounded():
     assert (report.records, report.complete) == (2, False)
 
 
+def test_records_that_could_not_all_be_read_are_no_whole_sample():
+    world = world_of(COUNT)
+    world.services.records.read_some = lambda spans: (world.services.records.read(spans)[:2], False)
+    report = sample(world, SUM)
+    assert (report.records, report.complete) == (2, False)
+
+
+def test_results_of_other_keys_are_shown_under_their_own():
+    world = world_of("CREATE STREAM K AS SELECT B, M FROM R PARTITION BY B;", rides=1)
+    text = replaced("UCASE(B) AS B, M FROM R PARTITION BY UCASE(B)", "STREAM K")
+    assert rows(sample(world, text)) == [
+        ({"B": "a"}, {"M": "0"}, None),
+        ({"B": "A"}, None, {"M": "0"}),
+    ]
+
+
 def test_the_rows_are_bounded(monkeypatch):
     monkeypatch.setattr(upgrade_sample, "MOST_ROWS", 3)
     report = sample(world_of(COUNT), SUM)
