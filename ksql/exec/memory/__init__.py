@@ -5,10 +5,10 @@ from __future__ import annotations
 from ksql.exec.memory.driver import (
     MemoryExtents,
     MemoryFeed,
-    MemoryRecords,
     MemoryRunner,
     MemoryTopics,
 )
+from ksql.exec.memory.records import MemoryRecords
 
 __all__ = [
     "MemoryExtents",

@@ -15,7 +15,7 @@ from ksql.core import KsqlError, OutRecord, QueryVersion, RawRecord
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import Program, RawBatch, through
-from ksql.exec.dataflow.topic_acl import AT, read_topics, start_ms
+from ksql.exec.dataflow.topic_acl import read_topics, start_ms
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.ports import LEFT_BEHIND, BuildProgress, FirstBatch, Switch
 from ksql.functions import BUILTINS
@@ -392,38 +392,6 @@ class MemoryExtents:
     def end_offsets(self, topics: Iterable[str]) -> Offsets:
         """Return the offset after the last record of each topic."""
         return {(topic, 0): len(self._topics.records.get(topic, ())) for topic in topics}
-
-
-class MemoryRecords:
-    """Some records of topics in memory."""
-
-    def __init__(self, topics: MemoryTopics) -> None:
-        self._topics = topics
-
-    def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
-        """Return the offset of the first record at or after that time, of each topic."""
-        return {
-            (topic, 0): _first(self._topics.records.get(topic, ()), f"{AT}{time_ms}")
-            for topic in topics
-        }
-
-    def read(
-        self, spans: Mapping[tuple[str, int], tuple[int, int]], most: int | None = None
-    ) -> list[RawRecord]:
-        """Return the records from the first to before the second offset; ``most`` of each topic."""
-        return [
-            RawRecord(topic, 0, offset, stored.timestamp, stored.key, stored.value, stored.headers)
-            for (topic, _), (start, end) in spans.items()
-            for offset, stored in enumerate(
-                self._topics.records.get(topic, [])[start:end][:most], start=start
-            )
-        ]
-
-    def read_some(
-        self, spans: Mapping[tuple[str, int], tuple[int, int]]
-    ) -> tuple[list[RawRecord], bool]:
-        """Return all of them."""
-        return self.read(spans), True
 
 
 class MemoryFeed:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import BeforeFormatZero, KsqlError, QueryVersion
 from ksql.exec.dataflow import plan_of
-from ksql.spark.checkpoint import cut_over_mark, incarnations, replaced_mark
+from ksql.spark.checkpoint import cut_over_mark, incarnations, known_commands
 from ksql.spark.checkpoint import plan_fingerprint as fingerprint
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BEGINS: Final = "another query begins under its name"
 _UNFIT: Final = (
     incarnations.CheckpointMissing,
     fingerprint.OtherPlan,
-    replaced_mark.VersionReplaced,
+    known_commands.CommandLost,
     BeforeFormatZero,
 )
 
@@ -89,7 +89,7 @@ class CheckpointDirectory:
     def require(self, query: PersistentQuery, plan: QueryPlan) -> Incarnation:
         """Return the incarnation with which a query of that plan continues.
 
-        Raises: CheckpointMissing, OtherPlan, VersionReplaced, BeforeFormatZero, unless it may begin
+        Raises: CheckpointMissing, OtherPlan, CommandLost, BeforeFormatZero, unless it may begin
             from the start.
         """
         version = query.version
@@ -98,8 +98,7 @@ class CheckpointDirectory:
         try:
             incarnation = incarnations.require(query.id, directory)
             fingerprint.adopt(query.id, directory, fingerprint.shape_of(query.id, plan, hidden))
-            if plan.sink.topic != hidden:
-                replaced_mark.check(query, directory)
+            known_commands.check(query, directory, hidden=plan.sink.topic == hidden)
         except _UNFIT:
             if not self._overrides.start_over(version):
                 raise
@@ -107,13 +106,23 @@ class CheckpointDirectory:
         self._retire_former(query)
         return incarnation
 
+    def note_plan(self, query: PersistentQuery) -> None:
+        """Have the checkpoint of a query know its plan, whose command is in the log."""
+        directory = self.of(query.version)
+        try:
+            if incarnations.holds_anything(directory):
+                known_commands.note_plan(query, directory)
+        except (KsqlError, OSError) as problem:  # a launch reports it
+            why = str(problem)
+            _log.warning("plan_not_noted", extra={"query_id": query.version.name, "reason": why})
+
     def _retire_former(self, query: PersistentQuery) -> None:
         """Have the former version's checkpoint know of its cut-over, before a row is changed."""
         if query.cut_over is None:
             return
         former = self.of(QueryVersion(query.id, query.cut_over.former))
         if incarnations.holds_anything(former):
-            replaced_mark.write(former, query.cut_over.number)
+            known_commands.note_cut_over(former, query.cut_over.number)
 
     def instead_of(self, query: PersistentQuery, unfit: KsqlError) -> Incarnation:
         """Return the incarnation that takes the place of one that does not fit to Kafka.

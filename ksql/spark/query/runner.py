@@ -150,6 +150,7 @@ class SparkRunner:
         resumed = list(queries)
         self._links.begin(*resumed)  # each must know all others when it begins
         for query in resumed:
+            self._checkpoints.note_plan(query)
             if (present := self.running.get(query.version)) is not None:
                 present.wake()
             else:
@@ -287,6 +288,7 @@ class SparkRunner:
             return lambda _timeout_s: FirstBatch(0)
         self.running[new.version] = switch.new
         switch.switching.commit()
+        self._checkpoints.note_plan(new)
         return switch.switching.first_batch
 
     def rollback_switch(self, old: PersistentQuery) -> None:
@@ -456,10 +458,8 @@ class SparkRunner:
         settings = Settings(context.settings.server, stated)
         load(context.packed(query.plan))
         with usable(query.id):
-            incarnation, starts = (
-                self._checkpoints.require(query, plan),
-                self._offsets.starts(query),
-            )
+            incarnation = self._checkpoints.require(query, plan)
+            starts = self._offsets.starts(query)
             text = context.packed_as_run(query, self._checkpoint(query))
         program = load(text)
         spec = QuerySpec(

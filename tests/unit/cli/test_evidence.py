@@ -90,7 +90,6 @@ def test_rows_that_differ() -> None:
 
 def test_a_sample_that_was_cut_short() -> None:
     assert shown(rows=[], different=0, complete=False, trouble="it took too long") == [
-        "over 100 records, no more in the time or room: 7 results before, 9 after; "
-        "0 differ",
+        "over 100 records, no more in the time or room: 7 results before, 9 after; 0 differ",
         "ended by: it took too long",
     ]

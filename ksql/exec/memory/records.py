@@ -1,0 +1,46 @@
+"""Some records of topics in memory, for a look at them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core import RawRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ksql.exec.memory.driver import MemoryTopics, Offsets
+
+
+class MemoryRecords:
+    """The ``Records`` of statements over topics in memory."""
+
+    def __init__(self, topics: MemoryTopics) -> None:
+        self._topics = topics
+
+    def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
+        """Return the offset of the first record at or after that time, of each topic."""
+        return {(topic, 0): self._first(topic, time_ms) for topic in topics}
+
+    def _first(self, topic: str, time_ms: int) -> int:
+        records = self._topics.records.get(topic, [])
+        later = (offset for offset, record in enumerate(records) if record.timestamp >= time_ms)
+        return next(later, len(records))
+
+    def read(
+        self, spans: Mapping[tuple[str, int], tuple[int, int]], most: int | None = None
+    ) -> list[RawRecord]:
+        """Return the records from the first to before the second offset; ``most`` of each topic."""
+        return [
+            RawRecord(topic, 0, offset, stored.timestamp, stored.key, stored.value, stored.headers)
+            for (topic, _), (start, end) in spans.items()
+            for offset, stored in enumerate(
+                self._topics.records.get(topic, [])[start:end][:most], start=start
+            )
+        ]
+
+    def read_some(
+        self, spans: Mapping[tuple[str, int], tuple[int, int]]
+    ) -> tuple[list[RawRecord], bool]:
+        """Return all of them."""
+        return self.read(spans), True
