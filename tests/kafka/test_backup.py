@@ -34,7 +34,7 @@ from ksql.kafka.admin import Admin
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.model import Topic
 from tests.kafka.records import read_all
-from tests.kafka.servers import ROOT
+from tests.kafka.servers import EARLIEST, ROOT
 from tests.waits import PATIENCE_S, await_true
 
 
@@ -145,6 +145,31 @@ def test_the_topic_is_gone_and_the_directory_kept(disaster):
         http.ksql(f"CREATE STREAM {scene.dst}_NEXT AS SELECT * FROM {scene.src};")
         (next_,) = http.queries().keys() - {counting, new}
         assert number(new) < number(next_) < number(new) + 1_000
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("mode", ["in_place", "rebuild"])
+def test_query_whose_replacement_is_lost_does_not_continue_under_its_former_plan(disaster, mode):
+    scene = disaster.scene
+    again = (
+        f"CREATE OR REPLACE TABLE {scene.dst} WITH (REPLACE_MODE='{{}}') AS "
+        f"SELECT K, COUNT(*) AS C FROM {scene.src} WHERE N > 0 GROUP BY K;"
+    )
+    waiting = EARLIEST | {"ksql.upgrade.wait.ms": "60000"}
+    with scene.served() as http:
+        scene.declare(http)
+        assert scene.count() == 1
+        (counting,) = http.queries()
+        disaster.save()
+        http.ksql(again.format(mode), waiting)
+        assert scene.count() == (2 if mode == "in_place" else 1)
+        disaster.admin.delete(scene.command_topic)
+    disaster.restore()
+    with scene.served() as http:
+        http.await_error(counting, "knows a later plan than the command topic")
+        http.ksql(again.format("rebuild"), waiting)
+        http.await_queries({counting: "RUNNING"})
+        assert scene.count() == 2
 
 
 def test_both_are_gone_and_all_was_saved(disaster):

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
+from ksql.kafka import topics
 from ksql.kafka.admin import Admin
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.errors import (
@@ -65,7 +66,7 @@ def test_sample_gives_record_sizes_by_offset(kafka, admin, topic):
     assert record_sizes(kafka, {(topic, 1): 1}) == []
 
 
-def test_some_records_of_a_topic(kafka, admin, topic):
+def test_some_records_of_a_topic(kafka, admin, topic, monkeypatch):
     sender = Sender(kafka)
     for n in range(10):
         sender.send(topic, b"key", str(n).encode(), partition=0, timestamp=1000 + n)
@@ -79,6 +80,12 @@ def test_some_records_of_a_topic(kafka, admin, topic):
         (1, 0, b"other"),
     ]
     assert records.read({(topic, 0): (10, 10)}) == []
+    assert records.read_some({(topic, 0): (10, 10)}) == ([], True)
+    some, whole = records.read_some({(topic, 0): (3, 5)})
+    assert ([r.value for r in some], whole) == ([b"3", b"4"], True)
+    monkeypatch.setattr(topics, "_LONGEST_S", 0.0)
+    assert records.read_some({(topic, 0): (3, 5)}) == ([], False)
+    monkeypatch.undo()
     two = records.read({(topic, 0): (4, 10), (topic, 1): (1, 1)}, 2)
     assert [r.value for r in two] == [b"4", b"5"]
     assert records.offsets_at([topic], 1004) == {(topic, 0): 4, (topic, 1): 0}
