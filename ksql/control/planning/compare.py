@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ksql.control.engine.errors import BESIDE, UpgradeRefused
 from ksql.control.planning import rebuild
 from ksql.control.planning.properties import STORE
-from ksql.core import Settings, StatementError, canonical
+from ksql.core import KsqlError, Settings, StatementError, canonical
 from ksql.core.types import Column, Format, Role, as_written, capabilities
 from ksql.sql.catalog import DataSource, PersistentQuery
 from ksql.sql.plan import QueryPlan, codec
@@ -214,10 +214,17 @@ def _lost_records(new: Replacement) -> Mapping[str, int]:
 
 
 def _way_out(new: Replacement, old: QueryPlan, in_place: Compared, inputs: PlanningInputs) -> str:
-    """Return the statement that would rebuild the query, with its effect; empty if none would."""
+    """Return the statement that would rebuild the query, with its effect; empty if none would.
+
+    None would as long as Kafka does not say what its sources hold.
+    """
     if _against_rebuild(new, old, in_place, inputs):
         return ""
-    if lost := _lost_records(new):
+    try:
+        lost = _lost_records(new)
+    except KsqlError:
+        return ""
+    if lost:
         statement = rebuild.from_the_beginning(new.statement)
         missed = f", without the records that are gone ({rebuild.gone_text(lost)})"
     else:

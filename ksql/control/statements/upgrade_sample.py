@@ -20,7 +20,7 @@ from ksql.control.statements.upgradereport import RowDifference, SampleReport
 from ksql.core import KsqlError, excerpt
 from ksql.core.types import stringer
 from ksql.exec.dataflow import RawBatch, muted, read_topics, through
-from ksql.exec.operators import Bound, BoundedStore
+from ksql.exec.operators import Bound, BoundedStore, TooMuchState, estimate
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ MOST_ROWS: Final = 100_000
 """So many rows both plans give at most: a table function may make many of each record."""
 
 _STATE_BYTES: Final = 64 << 20
+ROW_BYTES: Final = 64 << 20
+"""So many bytes the rows take that are kept of a plan, and those that it gives of one record."""
 _CELL: Final = 100
 
 
@@ -133,10 +135,11 @@ class _Side:
             [record.headers] if record.headers else None,
         )
         results = through(self._program, batch, self._stores, _ignore)
-        rows = [
-            _Row(tuple(key or ()), bounds, None if value is None else tuple(value))
-            for key, value, _, _, bounds in islice(results, MOST_ROWS)
-        ]
+        rows, room = [], Bound(ROW_BYTES)
+        for key, value, _, _, bounds in islice(results, MOST_ROWS):
+            row = _Row(tuple(key or ()), bounds, None if value is None else tuple(value))
+            room.add(estimate(row))
+            rows.append(row)
         self.rows += len(rows)
         return rows
 
@@ -192,25 +195,33 @@ class _Walk:
                 return
             try:
                 given = self._old.results(record), self._new.results(record)
+            except TooMuchState:
+                return
             except KsqlError as problem:
                 self.trouble = problem.text()
                 return
             self.read += 1
             yield given
 
+    def cut(self) -> None:
+        """Take the last record back: there was no room for its rows."""
+        self.read -= 1
+
     def report(self, pairs: Iterable[tuple[_Row | None, _Row | None]]) -> SampleReport:
         """Return the report of the rows that the old and the new plan give in one place."""
         names = frozenset(self._old.columns) & frozenset(self._new.columns)
-        different: list[tuple[_Row | None, _Row | None]] = [
-            (old, new) for old, new in pairs if self._differ(old, new, names)
-        ]
+        different, shown = 0, []
+        for old, new in pairs:
+            if self._differ(old, new, names):
+                different += 1
+                shown += [self._shown(old, new)] if different <= MOST_SHOWN else []
         return SampleReport(
             self.read,
             self.read == len(self._records),
             self._old.rows,
             self._new.rows,
-            len(different),
-            tuple(self._shown(old, new) for old, new in different[:MOST_SHOWN]),
+            different,
+            tuple(shown),
             self.trouble,
         )
 
@@ -229,12 +240,33 @@ def _tables(
 ) -> SampleReport:
     """Compare what two tables hold after the last record."""
     walk = _Walk(old, new, records, clock)
-    held: tuple[dict[Any, _Row], dict[Any, _Row]] = {}, {}
-    for given in walk:
-        for rows, side in zip(given, held, strict=True):
-            side.update({(repr(row.key), row.bounds): row for row in rows})  # a key may be a list
-    before, after = held
+    held = _Held(), _Held()
+    try:
+        for given in walk:
+            for rows, side in zip(given, held, strict=True):
+                side.put(rows)
+    except TooMuchState:
+        walk.cut()
+    before, after = (side.rows for side in held)
     return walk.report((before.get(key), after.get(key)) for key in {**before, **after})
+
+
+class _Held:
+    """The rows of a table."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, Bounds | None], _Row] = {}
+        self._room = Bound(ROW_BYTES)
+
+    def put(self, rows: Iterable[_Row]) -> None:
+        """Keep them instead of those with their keys.
+
+        Raises: TooMuchState.
+        """
+        for row in rows:
+            key = repr(row.key), row.bounds  # a key may be a list
+            self._room.add(estimate(row) - estimate(self.rows.get(key, ())))
+            self.rows[key] = row
 
 
 def _streams(
@@ -242,7 +274,7 @@ def _streams(
 ) -> SampleReport:
     """Compare the results of two streams record by record: what each has made of it."""
     walk = _Walk(old, new, records, clock)
-    return walk.report([pair for given in walk for pair in _paired(*given)])
+    return walk.report(pair for given in walk for pair in _paired(*given))
 
 
 def _paired(old: Sequence[_Row], new: Sequence[_Row]) -> Iterator[tuple[_Row | None, _Row | None]]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ksql.exec.operators import keys
     from ksql.exec.operators.base import BadResult, Late, Record
     from ksql.exec.operators.folds import Folds, Slot, State, compile_folds
-    from ksql.exec.operators.memory import SETTING, Bound, BoundedStore, estimate
+    from ksql.exec.operators.memory import SETTING, Bound, BoundedStore, TooMuchState, estimate
     from ksql.exec.operators.order import KeyedBatch, Queues, SequenceKeys, parts_of
 else:
     __getattr__ = lazy_exports(
@@ -18,7 +18,7 @@ else:
         {
             "base": "BadResult Late Record",
             "folds": "Folds Slot State compile_folds",
-            "memory": "Bound BoundedStore SETTING estimate",
+            "memory": "Bound BoundedStore SETTING TooMuchState estimate",
             "order": "KeyedBatch Queues SequenceKeys parts_of",
         },
     )
@@ -36,6 +36,7 @@ __all__ = [
     "SequenceKeys",
     "Slot",
     "State",
+    "TooMuchState",
     "compile_folds",
     "estimate",
     "keys",

@@ -20,6 +20,7 @@ from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.exec.memory.driver import MemoryRunner
 from ksql.formats.schema_registry import MemoryRegistry, SchemaRejected
+from ksql.kafka.errors import UnknownTopic
 from ksql.sql.catalog.model import Topic
 from tests.unit.world import World
 from tests.waits import PATIENCE_S
@@ -733,6 +734,16 @@ def test_refusal_has_a_statement_for_sources_that_have_lost_their_beginning(worl
     assert world.catalog.rebuilds
     error = World(RIDES, COUNT).refuse(BY_DOCK.replace("'rebuild'", "'in_place'"))
     assert "START_MODE" not in error.hint
+
+
+def test_refusal_remains_one_where_the_topic_of_a_source_is_gone(world):
+    def gone(name):
+        raise UnknownTopic(name)
+
+    world.topics.lost = gone
+    error = world.refuse(BY_DOCK.replace("'rebuild'", "'in_place'"))
+    assert "GROUP BY: B became D" in error.detail
+    assert BESIDE not in error.hint
 
 
 def test_another_size_of_the_windows_is_a_rebuild():

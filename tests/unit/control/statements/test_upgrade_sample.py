@@ -168,6 +168,34 @@ def test_the_rows_are_bounded(monkeypatch):
     assert (report.records, report.complete) == (2, False)
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "read"),
+    [
+        (COUNT, replaced("B, COUNT(*) AS N, MAX(RPAD(B, 9000, 'x')) AS X FROM R GROUP BY B"), 1),
+        (FAR, replaced("B, M, RPAD(B, 30000, 'x') AS X FROM R WHERE M > 10", "STREAM F"), 2),
+        (FAR, replaced("B, M, RPAD(B, 9000, 'x') AS X FROM R WHERE M > 10", "STREAM F"), 3),
+    ],
+)
+def test_the_bytes_of_rows_are_bounded(monkeypatch, query, text, read):
+    """Those of all keys of a table, and those of one record of a stream."""
+    monkeypatch.setattr(upgrade_sample, "ROW_BYTES", 15_000)
+    report = sample(world_of(query), text)
+    assert (report.records, report.complete, report.trouble) == (read, read == 3, "")
+
+
+def test_results_of_a_stream_are_not_kept(monkeypatch):
+    held = []
+    shown = upgrade_sample._Walk._shown
+
+    def looked_at(walk, old, new):
+        held.append(walk.read)
+        return shown(walk, old, new)
+
+    monkeypatch.setattr(upgrade_sample._Walk, "_shown", looked_at)
+    sample(world_of(FAR, rides=5), replaced("B, -M AS M FROM R WHERE M > 10", "STREAM F"))
+    assert held == [3, 4, 5]  # each as soon as its record was read
+
+
 def test_a_plan_that_fails_ends_the_sample(monkeypatch):
     world = world_of(COUNT)
 
