@@ -1,4 +1,4 @@
-"""Columns of a source that rows lack which a join has kept since before the source got them.
+"""Columns that a source got later: the rows that a join has kept from before lack them.
 
 A join decodes a row when it comes, and keeps it. A column that the source gets later is NULL in
 kept rows, whatever their records had. So a projection may read it, which the answer says. A
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class AddedColumn:
     """A column that kept rows of a source may lack, under the name that it has in joined rows."""
 
     source: str
@@ -102,9 +102,9 @@ def notes(new: Plan) -> Iterator[str]:
             )
 
 
-def _later(plan: Plan) -> list[Later]:
+def _later(plan: Plan) -> list[AddedColumn]:
     return [
-        Later(source.name, source.kind == "TABLE", column, source.prefix + column)
+        AddedColumn(source.name, source.kind == "TABLE", column, source.prefix + column)
         for source in sources(plan)
         for column in source.later
     ]

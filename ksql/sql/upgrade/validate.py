@@ -1,4 +1,4 @@
-"""May a new plan take over the old one's checkpoint and state? All differences, classified.
+"""Decides whether a new plan may take over the old one's state; classifies all differences.
 
 The rule of each plan field is declared at the field (``on_upgrade``). Here the two plans are walked
 together, and rules for several nodes are added. Refusal is the default. Source: KLIP-28; the

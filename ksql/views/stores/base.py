@@ -22,7 +22,7 @@ class Stored(NamedTuple):
     timestamp: int
 
 
-class Hidden(NamedTuple):
+class HiddenWindows(NamedTuple):
     """Windows that a store does not show although its topic had them when it was read.
 
     At least one, the earliest, is at ``first``; those after it are at ``last`` or before. Both are
@@ -121,7 +121,7 @@ class Rows(Protocol):
         """Return the rows of those keys, in their order."""
         return [self.get(key) for key in keys]
 
-    def hidden(self) -> Hidden | None:
+    def hidden(self) -> HiddenWindows | None:
         """Return which windows are not shown, as far as is known.
 
         Those that a read has passed over are known.
@@ -216,12 +216,12 @@ class Store(Rows, Protocol):
         """End all use and discard what is not committed; a second call does nothing."""
 
 
-def united(parts: Iterable[Hidden | None]) -> Hidden | None:
+def united(parts: Iterable[HiddenWindows | None]) -> HiddenWindows | None:
     """Return the hidden windows of several stores or reads as one span; None if there are none."""
     spans = [span for span in parts if span is not None]
     if not spans:
         return None
-    return Hidden(
+    return HiddenWindows(
         min(span.first for span in spans),
         max(span.last for span in spans),
         max(span.retention_ms for span in spans),

@@ -19,7 +19,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ksql.core.types import all_kept_by, kept_by
-from ksql.views.stores.base import Change, Hidden, Rows, Store, Stored, StoredRow
+from ksql.views.stores.base import Change, HiddenWindows, Rows, Store, Stored, StoredRow
 from ksql.views.stores.write_batch import coalesced
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class RetentionStore(Store):
         self._sweeping: tuple[int | None, bytes] | None = None
         self._hidden_from = store.hidden_from()
         self._lock = threading.Lock()
-        self._shown = _Kept(self, store, lambda: self._seen)
+        self._shown = _CoveredRows(self, store, lambda: self._seen)
 
     @property
     def transactional(self) -> bool:
@@ -81,12 +81,12 @@ class RetentionStore(Store):
             first = self._hidden_from
             self._hidden_from = time if first is None else min(first, time)
 
-    def hidden_at(self, clock: int | None) -> Hidden | None:
+    def hidden_at(self, clock: int | None) -> HiddenWindows | None:
         """Return which windows are not shown at that clock, as far as is known."""
         first = self._hidden_from
         if first is None or clock is None or first > self.forgotten(clock):
             return None
-        return Hidden(first, self.forgotten(clock), self._retention_ms)
+        return HiddenWindows(first, self.forgotten(clock), self._retention_ms)
 
     # --- what readers see
 
@@ -100,9 +100,9 @@ class RetentionStore(Store):
 
     def committed(self) -> Rows:
         """Return the rows without the open batch, as of the last commit's time."""
-        return _Kept(self, self._store.committed(), lambda: self._committed)
+        return _CoveredRows(self, self._store.committed(), lambda: self._committed)
 
-    def hidden(self) -> Hidden | None:
+    def hidden(self) -> HiddenWindows | None:
         """Return which windows are not shown, as far as is known."""
         return self._shown.hidden()
 
@@ -208,7 +208,7 @@ class RetentionStore(Store):
         self._swept = self._segment()
 
 
-class _Kept(Rows):
+class _CoveredRows(Rows):
     """The rows of the windows that are covered at the present time."""
 
     def __init__(self, store: RetentionStore, rows: Rows, clock: Callable[[], int | None]) -> None:
@@ -232,7 +232,7 @@ class _Kept(Rows):
         clock, rows = self._clock(), self._rows.range(lo, hi)
         return rows if clock is None else self._covered(rows, self._store.forgotten(clock))
 
-    def hidden(self) -> Hidden | None:
+    def hidden(self) -> HiddenWindows | None:
         """Return which windows are not shown, as far as is known."""
         return self._store.hidden_at(self._clock())
 

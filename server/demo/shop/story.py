@@ -19,7 +19,7 @@ from server.demo.session import Session
 from server.demo.shop import data, script
 from server.demo.shop.data import MINUTE_MS, Shop
 from server.demo.shop.expected import Expected
-from server.demo.shop.looks import Look, looks
+from server.demo.shop.looks import Lookup, looks
 from server.demo.show import Show
 from server.demo.site import Site
 
@@ -132,7 +132,7 @@ class Story:
             places = _places(topics.read(self._site.kafka, "orders"))
             return Expected.of(self._shop, places).all()
 
-    def _look(self, glances: Sequence[Look]) -> list[Check]:
+    def _look(self, glances: Sequence[Lookup]) -> list[Check]:
         self._show.section("One look at each result")
         return [
             self._session.compared(

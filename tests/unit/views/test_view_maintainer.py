@@ -581,7 +581,7 @@ def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):
 # --- several servers
 
 
-class Some(view_maintainer.Everything):
+class Some(view_maintainer.AllPartitions):
     """Keeps some partitions; those that are open until they are given up."""
 
     def __init__(self, *places):

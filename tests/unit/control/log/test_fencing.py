@@ -24,7 +24,7 @@ class Topic:
         self.away = False
 
 
-class Pen:
+class Writer:
     """One server's right to write, and its journal."""
 
     writing = True
@@ -100,7 +100,7 @@ def server(topic, leads):
         if not leads["now"]:
             raise NotLeader("Another server has taken over.")
 
-    pen = Pen(topic)
+    pen = Writer(topic)
     log = KafkaCommandLog(
         KafkaSettings("kafka:9092", {}), "svc", 1, lambda *_: None, confirm=confirm
     )
