@@ -9,6 +9,7 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.formats.implementation import Columns, NoRegistry, within
     from ksql.formats.kind import BACKWARD, FORWARD, Difference, Roles, SchemaWithImports, explained
+    from ksql.formats.registered_reader import RegisteredReader, shape
     from ksql.formats.schema_registry import (
         MAGIC,
         PREFIX_BYTES,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
         serde_for,
         validate,
     )
-    from ksql.formats.written import RegisteredReader, shape
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -74,7 +74,7 @@ else:
                 "FORMATS MapInKey Side UnsupportedProperties configured_wrap "
                 "is_unwrapped serde_features serde_for validate"
             ),
-            "written": "RegisteredReader shape",
+            "registered_reader": "RegisteredReader shape",
         },
     )
 

@@ -9,9 +9,9 @@ from ksql.core.records import RawRecord
 from ksql.core.types import model
 from ksql.core.types.format import Format
 from ksql.core.types.windowed import session_key, window_key
+from ksql.formats.registered_reader import RegisteredReader
 from ksql.formats.schema_registry import MemoryRegistry, framed
 from ksql.formats.table import serde_for
-from ksql.formats.written import RegisteredReader
 from ksql.serving.printing import DetectedFormats, PrintQuery
 from tests.unit.formats import columns as c
 

@@ -26,7 +26,7 @@ class Lookup:
     ordered: bool = False
 
 
-def looks(results: Mapping[str, Rows]) -> list[Lookup]:
+def lookups(results: Mapping[str, Rows]) -> list[Lookup]:
     """Return a look at each result; ``results`` has all rows of each, as ``Expected`` has them."""
     return [
         _at_enriched(results["ENRICHED"]),

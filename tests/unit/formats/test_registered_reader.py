@@ -7,9 +7,9 @@ import pytest
 from ksql.core.types import model
 from ksql.core.types.format import Format
 from ksql.formats.connect import NotInferable
+from ksql.formats.registered_reader import RegisteredReader, shape
 from ksql.formats.schema_registry import MemoryRegistry, Schema, SchemaNotFound, framed
 from ksql.formats.table import DecodeError, serde_for
-from ksql.formats.written import RegisteredReader, shape
 from tests.unit.formats import columns as c
 
 TWO = 'syntax = "proto3"; message A { int32 a = 1; } message B { string b = 1; }'
