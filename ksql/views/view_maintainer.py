@@ -234,26 +234,6 @@ class ViewMaintainer:
             return None
         return None if self.waits else table
 
-    def await_table(
-        self,
-        source: DataSource,
-        ends: Mapping[PartitionId, int],
-        timeout_s: float,
-        lag: int = 0,
-        *,
-        committed: bool = False,
-    ) -> MaterializedView | None:
-        """Return the stores once they hold what lies before these offsets; None if not in time."""
-        deadline = time.monotonic() + timeout_s
-        with self._progress:
-            while True:
-                table = self.readable_view(source, lag, committed=committed)
-                if table is not None and table.missing(ends, committed=committed) <= lag:
-                    return table
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._progress.wait(left):
-                    return None
-
     def missing(self, source: DataSource) -> int:
         """Return how many offsets of its topic are still to be read before the table can answer."""
         table = self.table(source)
