@@ -1,4 +1,4 @@
-"""Reports lags of stores to the service's other servers, and what has moved to them.
+"""Reports lags of stores to the other servers, and gives up partitions that they have taken over.
 
 While others live, this server looks once a second how far its stores are behind their topics.
 Partitions that have moved away are given up once each of their new holders runs.
