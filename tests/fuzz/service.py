@@ -113,7 +113,7 @@ class Doors:
 
         Raises: Defect; what the application itself lets through.
         """
-        with self._heard():
+        with self._noting_failures():
             answer = asyncio.run(self._send(method, path, request))
         if self._failures.seen:
             raise Defect(self._failures.seen.pop())
@@ -132,7 +132,7 @@ class Doors:
             return await client.request(method, path, **request)
 
     @contextmanager
-    def _heard(self):
+    def _noting_failures(self):
         self._failures.seen.clear()
         loggers = [logging.getLogger(name) for name in ("server", "ksql")]
         for each in loggers:

@@ -111,9 +111,9 @@ class _Reader:
             return self._all_of(schema["allOf"], root, inside)
         kind = schema.get("type")
         if isinstance(kind, list):
-            strange = [one for one in kind if one not in _KINDS][:1]
-            if strange:
-                return WithoutSqlType(f"A schema of type {excerpt(str(strange[0]))}")
+            unknown = [one for one in kind if one not in _KINDS][:1]
+            if unknown:
+                return WithoutSqlType(f"A schema of type {excerpt(str(unknown[0]))}")
             choices = [{**schema, "type": one} for one in dict.fromkeys(kind)]
             return self._one_of(choices, root, inside)
         return self._simple(kind, schema, root, inside)
