@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ksql.formats import Written
+from ksql.formats import RegisteredReader
 from qtt import tokens, wire
 from qtt.model import Case, Mismatch, Record
 
@@ -37,7 +37,7 @@ def check_topic(
 
     Raises: Mismatch at the first difference.
     """
-    written = None if registry is None else Written(registry)
+    written = None if registry is None else RegisteredReader(registry)
     actual = _by_expected_keys(source, expected, actual, written)
     for index, (want, got) in enumerate(zip(expected, actual, strict=False)):
         where = f"topic {source.topic}, record {index}"
@@ -53,7 +53,7 @@ def _by_expected_keys(
     source: DataSource,
     expected: Sequence[Record],
     actual: Sequence[Actual],
-    written: Written | None,
+    written: RegisteredReader | None,
 ) -> Sequence[Actual]:
     """Order records of several partitions as their keys are expected.
 
@@ -89,7 +89,12 @@ def _rest(source: DataSource, expected: Sequence[Record], actual: Sequence[Actua
 
 
 def _check_record(
-    where: str, case: Case, source: DataSource, want: Record, got: Actual, written: Written | None
+    where: str,
+    case: Case,
+    source: DataSource,
+    want: Record,
+    got: Actual,
+    written: RegisteredReader | None,
 ) -> None:
     schema = source.schema
     key, window = wire.split_window(got.key, source)

@@ -30,7 +30,7 @@ RawInput = tuple[str, bytes | None, bytes | None, int, Headers | None]
 """Topic, key, value, timestamp, headers."""
 
 
-class Bench(Protocol):
+class CaseStage(Protocol):
     """The stage on which a case is set up and, at the end, examined."""
 
     @property
@@ -63,7 +63,7 @@ class Bench(Protocol):
         """The log of a topic."""
 
 
-class Served(Bench, Protocol):
+class Served(CaseStage, Protocol):
     """The same with a server in front of it, for REST cases."""
 
     url: str
@@ -90,7 +90,7 @@ class DeliveredRecord:
         """Return at once."""
 
 
-class Driver(Bench, Protocol):
+class Driver(CaseStage, Protocol):
     """A fresh engine for one case."""
 
     def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Cases in memory."""
+"""The driver that runs a case in memory."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ class MemoryService(Service):
         """
         raise HeartbeatsOff
 
-    def heard(self, host: str) -> None:
+    def note_alive(self, host: str) -> None:
         """Refuse likewise.
 
         Raises: HeartbeatsOff.

@@ -51,7 +51,7 @@ def play(case: Case, driver: Served) -> None:
     assert part is not None  # noqa: S101 - narrows the type for the only caller
     topics.prepare(case, driver, Settings(), _partitions(case))
     with httpx.Client(base_url=driver.url, timeout=driver.timeout_s) as http:
-        talk = _Talk(http, part.properties, driver.patience_s)
+        talk = _RestSession(http, part.properties, driver.patience_s)
         try:
             answers = _answers(case, part, driver, talk)
         except Refused as error:
@@ -88,7 +88,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class _Talk:
+class _RestSession:
     http: httpx.Client
     properties: Mapping[str, Any]
     patience_s: float
@@ -124,7 +124,7 @@ class _Talk:
         return body
 
 
-def _answers(case: Case, part: RestPart, driver: Served, talk: _Talk) -> list[Any]:
+def _answers(case: Case, part: RestPart, driver: Served, talk: _RestSession) -> list[Any]:
     admin, queries = requests(case)
     answers = [{"admin": entity} for entity in talk.admin(admin)] if admin else []
     inputs = [wire.raw(record, driver) for step in case.steps for record in step.inputs]
@@ -157,7 +157,7 @@ def _is_push(raw: RawStatement) -> bool:
 
 
 def _answer_in_time(
-    talk: _Talk, kind: str, query: RawStatement, want: Any, *, ordered: bool
+    talk: _RestSession, kind: str, query: RawStatement, want: Any, *, ordered: bool
 ) -> dict[str, list[Any]]:
     """A query's answer; tables may still be filling, so a pull query is asked again."""
     deadline = time.monotonic() + talk.patience_s

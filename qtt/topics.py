@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from ksql.core import Settings
     from ksql.core.types import Column, Format
     from ksql.formats import Side
-    from qtt.driver import Bench
+    from qtt.driver import CaseStage
     from qtt.model import Case
 
 _FIRST_TABLE: Final = 16
 
 
-def prepare(case: Case, driver: Bench, settings: Settings, partitions: int) -> None:
+def prepare(case: Case, driver: CaseStage, settings: Settings, partitions: int) -> None:
     """Make the case's topics and register their schemas."""
     ids = _Ids()
     for topic in in_java_order(_all(case, settings, partitions)):

@@ -8,7 +8,7 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ksql.core.types import WindowedKeys, capabilities, java_double, model, session_key, window_key
-from ksql.formats import NoRegistry, Side, Written, is_unwrapped, serde_for, shape
+from ksql.formats import NoRegistry, RegisteredReader, Side, is_unwrapped, serde_for, shape
 from qtt import tokens
 from qtt.model import Mismatch, Record, WindowBounds
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from ksql.core.types import Column, Format
     from ksql.sql.catalog import DataSource
-    from qtt.driver import Bench, RawInput
+    from qtt.driver import CaseStage, RawInput
 
 _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
 
 
-def encode_key(record: Record, source: DataSource, driver: Bench) -> bytes | None:
+def encode_key(record: Record, source: DataSource, driver: CaseStage) -> bytes | None:
     """The key's bytes, with its window."""
     key = _encode(record.key, source, "key", driver)
     if key is None or record.window is None:
@@ -33,7 +33,7 @@ def encode_key(record: Record, source: DataSource, driver: Bench) -> bytes | Non
     return window_key(key, window.start)
 
 
-def encode_value(record: Record, source: DataSource, driver: Bench) -> bytes | None:
+def encode_value(record: Record, source: DataSource, driver: CaseStage) -> bytes | None:
     """The value's bytes."""
     return _encode(record.value, source, "value", driver)
 
@@ -47,7 +47,7 @@ def split_window(key: bytes | None, source: DataSource) -> tuple[bytes | None, W
     return alone, WindowBounds(start, end, "session" if size_ms is None else "time")
 
 
-def _encode(value: Any, source: DataSource, side: Side, driver: Bench) -> bytes | None:
+def _encode(value: Any, source: DataSource, side: Side, driver: CaseStage) -> bytes | None:
     if value is None:
         return None
     key = side == "key"
@@ -65,7 +65,7 @@ def _encode(value: Any, source: DataSource, side: Side, driver: Bench) -> bytes 
 
 
 def _encode_as_registered(
-    value: Any, format_: Format, topic: str, side: Side, driver: Bench
+    value: Any, format_: Format, topic: str, side: Side, driver: CaseStage
 ) -> bytes | None:
     """The value as the latest schema of the topic wants it."""
     registered, registry = driver.latest(topic, side), driver.registry
@@ -161,7 +161,7 @@ def decode(
     format_: Format,
     columns: tuple[Column, ...],
     side: Side,
-    written: Written | None = None,
+    written: RegisteredReader | None = None,
 ) -> Any:
     """Decode bytes to the form that expectations have."""
     if data is None:
@@ -273,7 +273,7 @@ _PLAIN: Final[dict[str, _Plain]] = {
 """Other formats are written and read by the product's serde."""
 
 
-def raw(record: Record, driver: Bench) -> RawInput:
+def raw(record: Record, driver: CaseStage) -> RawInput:
     """An input as its topic takes it.
 
     Raises: Mismatch.
@@ -288,7 +288,7 @@ def raw(record: Record, driver: Bench) -> RawInput:
     )
 
 
-def source_of(topic: str, driver: Bench) -> DataSource:
+def source_of(topic: str, driver: CaseStage) -> DataSource:
     """The source over a topic, whose formats say how its records look.
 
     Raises: Mismatch.

@@ -1,4 +1,4 @@
-"""The context of every route: the service, its threads, readiness, and quick answers.
+"""The context that all routes share: the service, threads for its calls, running queries.
 
 The rows of a query that was run to its end where it was started wait for nothing.
 """

@@ -1,4 +1,4 @@
-"""A route's demands on a request, as FastAPI's dependencies: the door, the body, media types.
+"""FastAPI's dependencies of routes: the application context, the body, media types.
 
 FastAPI's own bodies need a JSON content type; clients of ksqlDB, and ``curl -d``, send others.
 

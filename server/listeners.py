@@ -123,7 +123,7 @@ def url_of(sock: socket.socket, scheme: str = "http") -> str:
 
 
 @dataclass(frozen=True)
-class Doors:
+class Listeners:
     """The listeners of one server and their sockets; ``tls`` is None if no listener asks for it."""
 
     listeners: tuple[Listener, ...]
@@ -181,7 +181,7 @@ def _connections(settings: Settings, descriptors: int) -> Connections:
     return Connections(most, min(of_one, most))
 
 
-def open_doors(configuration: Mapping[str, str]) -> Doors:
+def open_doors(configuration: Mapping[str, str]) -> Listeners:
     """Bind the configured listeners, the one for the other servers among them.
 
     Raises: PortInUse, BadListener, and what ``server_context`` raises.
@@ -192,7 +192,7 @@ def open_doors(configuration: Mapping[str, str]) -> Doors:
     tls = None
     if any(listener.tls for listener in listeners):
         tls = Renewable(lambda: server_context(configuration))
-    return Doors(listeners, bind(listeners), tls)
+    return Listeners(listeners, bind(listeners), tls)
 
 
 def registry_host(configuration: Mapping[str, str]) -> str:

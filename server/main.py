@@ -26,12 +26,12 @@ from ksql.http import Access
 from server.app import create_app
 from server.context import AppContext
 from server.headers import configured_headers
-from server.listeners import REGISTRY, Doors, open_doors, openness, registry_host
+from server.listeners import REGISTRY, Listeners, open_doors, openness, registry_host
 from server.logs import log_to_stderr
 from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, odd_variables, read_configuration
 from server.shutdown import LastResort, status_of
-from server.users import Renewal, Users, ignore_hangups
+from server.users import FileRenewal, Users, ignore_hangups
 
 if TYPE_CHECKING:
     from server.service import ServerProcess
@@ -77,7 +77,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
 
 async def _serve(
     service: ServerProcess,
-    doors: Doors,
+    doors: Listeners,
     users: Users | None,
     configuration: Mapping[str, str],
     began: float,
@@ -103,7 +103,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop_or_die, stop, last)
-    loop.add_signal_handler(signal.SIGHUP, Renewal(users, lambda: (doors.tls, service.tls)))
+    loop.add_signal_handler(signal.SIGHUP, FileRenewal(users, lambda: (doors.tls, service.tls)))
     service.on_lost = lambda: loop.call_soon_threadsafe(stop.set)
     answering = asyncio.gather(*(server.serve() for server in servers))
     try:

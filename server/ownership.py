@@ -1,4 +1,4 @@
-"""The state directory is the service's own: rows, Kafka's data and checkpoints are in it."""
+"""Keeps the service's files to its user: the umask, and a state directory that is closed."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class Service(Protocol):
         """
 
     def is_leader(self, server: Server) -> bool:
-        """Return whether that other server leads, and has been heard lately."""
+        """Return whether that other server leads, and has been note_alive lately."""
 
     def cluster_status(self) -> ClusterStatus:
         """Return the servers that are known, and how far their stores are; asks Kafka.
@@ -196,7 +196,7 @@ class Service(Protocol):
         Raises: HeartbeatsOff.
         """
 
-    def heard(self, host: str) -> None:
+    def note_alive(self, host: str) -> None:
         """Note that another server lives.
 
         Raises: HeartbeatsOff.

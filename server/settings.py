@@ -1,4 +1,4 @@
-"""The server's configuration: a ``.properties`` file, variables of the environment, options.
+"""The configuration of server and tools: a ``.properties`` file, the environment, options.
 
 Each is stronger than the one before.
 
@@ -13,10 +13,12 @@ parts and other tools have some, too.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +26,8 @@ from ksql.core import (
     FUNCTION_PREFIX,
     PROPERTIES,
     STREAMS_PREFIX,
+    KsqlError,
+    Settings,
     StartError,
     canonical,
     check_server,
@@ -201,6 +205,23 @@ def odd_properties(configuration: Mapping[str, str]) -> list[str]:
     Raises: InvalidProperty for a value of the wrong type or out of bounds.
     """
     return check_server(configuration, is_property)
+
+
+def run_tool(command: str, arguments: argparse.Namespace, run: Callable[[Settings], object]) -> int:
+    """Run a tool of the server with its configuration; 1 after an error, which is printed."""
+    logging.basicConfig(level=logging.ERROR)
+    try:
+        configuration = read_configuration(arguments.config, arguments.override)
+        for odd in odd_properties(configuration):
+            sys.stderr.write(f"{command}: warning: {odd}\n")
+        run(Settings(configuration))
+    except KsqlError as error:
+        sys.stderr.write(f"{command}: {error.text()}\n")
+        return 1
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"{command}: {error}\n")
+        return 1
+    return 0
 
 
 def _text_of(file: Path) -> str:

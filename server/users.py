@@ -41,7 +41,7 @@ def ignore_hangups() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-class Renewal:
+class FileRenewal:
     """Reads again what a server has read from files of its operator."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.app.configuration import SHARED, authentication
 from ksql.app.processing_log import FailureLog
-from ksql.cluster import Alone, Heartbeats
+from ksql.cluster import Heartbeats, SingleServer
 from ksql.cluster.replicas import ENABLED
 from ksql.control.statements import CommandRate
 from ksql.core import steady_ms
@@ -228,7 +228,7 @@ def heartbeats(
 
     ``credentials``: the header Authorization with which it sends them.
     """
-    alone: Members = Alone(members.me)
+    alone: Members = SingleServer(members.me)
     return Heartbeats(
         members if settings.flag(ENABLED) else alone,
         settings.number("ksql.heartbeat.send.interval.ms") / 1000,

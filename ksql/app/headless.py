@@ -12,7 +12,7 @@ from ksql.core import KsqlError, Settings, StartError
 from ksql.sql.syntax import split
 
 if TYPE_CHECKING:
-    from ksql.control.statements import Services, StatedCommands
+    from ksql.control.statements import Services, StatementsOfCatalog
 
 _log = logging.getLogger(__name__)
 _MOST_STATEMENTS = 100_000
@@ -49,7 +49,7 @@ def read(file: Path) -> str:
 
 
 def carry_out(
-    file: Path, services: Services, settings: Settings, stated: StatedCommands, spared: str
+    file: Path, services: Services, settings: Settings, stated: StatementsOfCatalog, spared: str
 ) -> str:
     """Carry out what of the file does not run yet; return in words what was done.
 

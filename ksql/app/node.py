@@ -16,7 +16,7 @@ from ksql.app.monitor import AllEnds, ProcessedOffsets, SparkMonitor
 from ksql.app.processing_log import declare, open_log_topic
 from ksql.app.shutdown import WITHDRAWAL_S, end, hand_over
 from ksql.app.state import StateDir
-from ksql.cluster import Alone, ClusterClient
+from ksql.cluster import ClusterClient, SingleServer
 from ksql.cluster.leadership import AnotherServer, Follower, ServiceEnded
 from ksql.cluster.replicas import (
     STANDBYS,
@@ -143,7 +143,7 @@ class Node:
             self.log.follow()
         self.replaying = False
         if state.shared:
-            startup_checks.fit_stores(self.admin, state, self._now_ms)
+            startup_checks.discard_old_stores(self.admin, state, self._now_ms)
         self.views.start()
         self.replicas.start()
         self.rebuilds.start()
@@ -240,7 +240,7 @@ class Node:
         if state.shared:
             self._join(kafka, state)
         else:
-            self.members: Members = Alone(own_server(self.settings))
+            self.members: Members = SingleServer(own_server(self.settings))
             self.leadership.acquire()
         if self._follower is None:
             self.leadership.start()
@@ -254,7 +254,7 @@ class Node:
         try:
             self.leadership.acquire()
         except AnotherServer as other:
-            startup_checks.share(state, other.claim, self.leadership.claims_end)
+            startup_checks.check_shared_directory(state, other.claim, self.leadership.claims_end)
             _log.info("follows_leader", extra={"leader": other.claim.listener})
             rank = startup_checks.candidate_rank(members)
             self._follower = Follower(

@@ -1,4 +1,4 @@
-"""The warnings of a query.
+"""The warnings of SHOW QUERIES: records dropped, records not handled, times ahead of the clock.
 
 Three conditions give one. The query's stream time is ahead of the clock. It handles none of the
 records that it reads. It drops more of them than a few, because they are late or cannot be handled.
@@ -45,7 +45,7 @@ class QueryWarnings:
     """
 
     def __init__(self) -> None:
-        self._observed: dict[QueryVersion, _Observed] = {}
+        self._observed: dict[QueryVersion, _ObservedQuery] = {}
 
     def look(self, running: Mapping[QueryVersion, QueryMetrics], now_ms: int) -> None:
         """See what the queries that run have done since the look before."""
@@ -64,14 +64,14 @@ class QueryWarnings:
 
     @staticmethod
     def _continued(
-        known: _Observed | None, version: QueryVersion, metrics: QueryMetrics
-    ) -> _Observed:
+        known: _ObservedQuery | None, version: QueryVersion, metrics: QueryMetrics
+    ) -> _ObservedQuery:
         if known is not None and known.counts_id is metrics.counts_id:
             return known
-        return _Observed(version.name, metrics.counts_id)
+        return _ObservedQuery(version.name, metrics.counts_id)
 
 
-class _Observed:
+class _ObservedQuery:
     """One query, as long as its counts continue."""
 
     def __init__(self, name: str, counts_id: object) -> None:

@@ -11,7 +11,7 @@ from ksql.app.headless import carry_out, queries_file, read
 from ksql.app.node import Node
 from ksql.app.statements import StatementService
 from ksql.cluster.replicas import own_scheme
-from ksql.control.statements import Health, RequestFailed, ServerInfo, StatedCommands, reports
+from ksql.control.statements import Health, RequestFailed, ServerInfo, StatementsOfCatalog, reports
 from ksql.core import NotReady, TokenScope
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class KsqlService:
         progress: Callable[[str], None] = lambda _what: None,
     ) -> None:
         """Take what ``Node`` takes."""
-        self._stated = StatedCommands()
+        self._stated = StatementsOfCatalog()
         self.node = Node(
             settings,
             broker=broker,
@@ -308,7 +308,7 @@ class KsqlService:
         return self.statements.leader()
 
     def is_leader(self, server: Server) -> bool:
-        """Return whether that other server leads, and has been heard lately."""
+        """Return whether that other server leads, and has been note_alive lately."""
         return self.statements.is_leader(server)
 
     def cluster_status(self) -> ClusterStatus:
@@ -318,12 +318,12 @@ class KsqlService:
         """
         return self.node.replicas.cluster.status()
 
-    def heard(self, host: str) -> None:
+    def note_alive(self, host: str) -> None:
         """Note that another server lives.
 
         Raises: HeartbeatsOff.
         """
-        self.node.replicas.cluster.heard(host)
+        self.node.replicas.cluster.note_alive(host)
 
     def reported(self, host: str, lags: HostStoreLags) -> None:
         """Note how far another server's stores are.

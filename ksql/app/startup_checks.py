@@ -55,7 +55,7 @@ class NotShared(StartError):
         )
 
 
-def share(
+def check_shared_directory(
     state: StateDir,
     other: LeadershipRecord,
     claims: Callable[[], int],
@@ -112,7 +112,7 @@ def bind_state(
     Raises: StateInDanger, NotLeader, StartError, KafkaUnreachable, KafkaDenied.
     """
     trash = Trash(state.trash, now_ms)
-    state.look_again()
+    state.reread_identity()
     check_format(settings, kafka, admin, state, trash)
     checkpoints = state.claim(leadership.confirm)
     for ghost in state.ghosts():
@@ -120,7 +120,7 @@ def bind_state(
     return checkpoints
 
 
-def fit_stores(admin: Admin, state: StateDir, now_ms: Callable[[], int]) -> None:
+def discard_old_stores(admin: Admin, state: StateDir, now_ms: Callable[[], int]) -> None:
     """Move this server's stores aside if they are of a service that was terminated since.
 
     Query ids start again with the command topic, so that another table could be taken for its own.
@@ -144,7 +144,7 @@ def has_ended(admin: Admin, state: StateDir) -> bool:
     """
     if admin.topic_id(topic_name(state.identity.service_id)) is not None:
         return False
-    state.look_again()
+    state.reread_identity()
     return state.identity.ended
 
 
@@ -194,7 +194,7 @@ def prepare(
 def _tidy(state: StateDir, trash: Trash, keep_ms: int, now_ms: int) -> None:
     trash.expire(keep_ms)
     try:
-        state.expire_places(trash, keep_ms, now_ms)
+        state.expire_servers(trash, keep_ms, now_ms)
     except OSError as problem:  # the next time will do
         _log.warning("places_left", extra={"reason": str(problem)})
 

@@ -144,7 +144,7 @@ class StateDir:
             raise
         return state
 
-    def expire_places(self, trash: Trash, keep_ms: int, now_ms: int) -> None:
+    def expire_servers(self, trash: Trash, keep_ms: int, now_ms: int) -> None:
         """Move the places of servers aside that have been gone for that long; below 0: none.
 
         The first look that finds a place without its server dates it there. Its lock is held
@@ -215,7 +215,7 @@ class StateDir:
                 raise _unusable(self.root, error) from error
             return target
 
-    def look_again(self) -> None:
+    def reread_identity(self) -> None:
         """Read whose state it is once more: another server may have noted it meanwhile.
 
         Raises: StartError.

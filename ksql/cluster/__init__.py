@@ -6,10 +6,9 @@ from ksql.cluster import members
 from ksql.cluster.cluster_client import ClusterClient, RemoteLeader
 from ksql.cluster.group import GroupMembers, group_name, member_name
 from ksql.cluster.heartbeats import Heartbeats
-from ksql.cluster.members import Alone, ClusterStatus, HostStoreLags, Members, Server
+from ksql.cluster.members import ClusterStatus, HostStoreLags, Members, Server, SingleServer
 
 __all__ = [
-    "Alone",
     "ClusterClient",
     "ClusterStatus",
     "GroupMembers",
@@ -18,6 +17,7 @@ __all__ = [
     "Members",
     "RemoteLeader",
     "Server",
+    "SingleServer",
     "group_name",
     "member_name",
     "members",

@@ -49,18 +49,18 @@ class TooSlow(CallFailed):
         super().__init__("it did not answer in time")
 
 
-class Silent(CallFailed):
+class PeerSilent(CallFailed):
     """A connected server has not answered, or not to the end, and is known by now not to live."""
 
 
-class Broken(CallFailed):
+class ConnectionBroken(CallFailed):
     """The connection broke on the way."""
 
     def __init__(self, problem: Exception) -> None:
         super().__init__(f"its connection broke ({type(problem).__name__})")
 
 
-class _Coming(io.RawIOBase):
+class _AnswerBytes(io.RawIOBase):
     """The bytes of an answer as they come; each is waited for as long as its server lives.
 
     Whether the socket is readable does not say that any come: TLS has messages of its own.
@@ -85,7 +85,7 @@ class _Coming(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Return how many bytes have come.
 
-        Raises: Silent, TimeoutError, OSError.
+        Raises: PeerSilent, TimeoutError, OSError.
         """
         deadline = time.monotonic() + self._timeout_s
         while True:
@@ -95,12 +95,12 @@ class _Coming(io.RawIOBase):
                 if self._why_silent is None:
                     raise
                 if why := self._why_silent():
-                    raise Silent(why) from None
+                    raise PeerSilent(why) from None
                 if time.monotonic() >= deadline:
                     raise
 
 
-class Called:
+class PeerAnswer:
     """An answer whose head has come; for one thread."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
@@ -111,7 +111,7 @@ class Called:
     def pieces(self) -> Iterator[bytes]:
         """Yield the body as it comes.
 
-        Raises: TooSlow, Silent, Broken.
+        Raises: TooSlow, PeerSilent, ConnectionBroken.
         """
         response = self._response
         with _translated_errors():
@@ -124,7 +124,7 @@ class Called:
     def read(self) -> bytes:
         """Return the whole body.
 
-        Raises: TooSlow, Silent, Broken.
+        Raises: TooSlow, PeerSilent, ConnectionBroken.
         """
         with _translated_errors():
             return self._response.read()
@@ -173,10 +173,10 @@ class Calls:
         body: bytes = b"",
         headers: Mapping[str, str],
         timeout_s: float,
-    ) -> Iterator[Called]:
+    ) -> Iterator[PeerAnswer]:
         """Send a request; ``timeout_s`` bounds each wait for a part of its answer.
 
-        Raises: NotReached, TooSlow, Silent, Broken.
+        Raises: NotReached, TooSlow, PeerSilent, ConnectionBroken.
         """
         with _translated_errors():
             request = _request(server, method, path, headers, body)
@@ -201,7 +201,7 @@ class Calls:
 
     def _answered(
         self, server: Server, method: str, request: bytes, timeout_s: float
-    ) -> tuple[socket.socket, Called]:
+    ) -> tuple[socket.socket, PeerAnswer]:
         """Send a request, again if a connection that rested turns out to be closed."""
         while True:
             rested = self._rested(server)
@@ -210,10 +210,10 @@ class Calls:
                 with _translated_errors():
                     sock.settimeout(timeout_s)
                     sock.sendall(request)
-                    coming = _Coming(sock, timeout_s, self._why_silent(server))
+                    coming = _AnswerBytes(sock, timeout_s, self._why_silent(server))
                     response = http.client.HTTPResponse(coming, method=method)  # type: ignore[arg-type]  # by its shape
                     response.begin()
-                    return sock, Called(response)
+                    return sock, PeerAnswer(response)
             except BaseException as problem:
                 self._drop(sock)
                 if rested is None or not isinstance(problem.__cause__, _CLOSED):
@@ -255,7 +255,7 @@ class Calls:
             self._busy.add(connection)
         return connection
 
-    def _done(self, server: Server, sock: socket.socket, called: Called) -> None:
+    def _done(self, server: Server, sock: socket.socket, called: PeerAnswer) -> None:
         with self._lock:
             resting = self._resting[server]
             if called.ended and not self._closed and len(resting) < self._kept:
@@ -293,7 +293,7 @@ def _translated_errors() -> Iterator[None]:
     except TimeoutError as problem:
         raise TooSlow from problem
     except (OSError, ValueError, http.client.HTTPException) as problem:
-        raise Broken(problem) from problem
+        raise ConnectionBroken(problem) from problem
 
 
 def _is_readable(sock: socket.socket) -> bool:

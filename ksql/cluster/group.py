@@ -37,14 +37,14 @@ class Group(Protocol):
         """Leave the group, and wait that long for it."""
 
 
-class Announced(NamedTuple):
+class Announcement(NamedTuple):
     """A server's announcement, the part of its name after the address; format 0 without one."""
 
     store_format: int
     waits: bool
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> Announced:
+    def of(cls, words: Sequence[str]) -> Announcement:
         """Read the parts of a name that come after the address."""
         number = words[0] if words else ""
         return cls(int(number) if number.isdecimal() else 0, _WAITS in words[1:])
@@ -101,13 +101,13 @@ class GroupMembers:
             formats.setdefault(str(holder), 0)
         return formats
 
-    def _listed(self) -> dict[Server, Announced]:
-        announced: dict[Server, Announced] = {}
+    def _listed(self) -> dict[Server, Announcement]:
+        announced: dict[Server, Announcement] = {}
         for name in self._group.names:
             address, *words = name.split("/")
             server = Server.parse(address)
             if server is not None:
-                announced[server] = Announced.of(words)
+                announced[server] = Announcement.of(words)
         return announced
 
     def leave(self, patience_s: float = _LEAVE_S) -> None:

@@ -53,7 +53,7 @@ class Members(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class SingleServer:
     """A service of one server."""
 
     me: Server

@@ -17,7 +17,7 @@ from ksql.core.process import PeriodicWorker, RepeatedFailure
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from ksql.control.engine.catch_up import Growth
+    from ksql.control.engine.catch_up import CatchUpSpeed
     from ksql.control.engine.engine import Engine
     from ksql.core import QueryId, QueryVersion, Settings
     from ksql.exec import BuildProgress
@@ -123,7 +123,7 @@ class RebuildSupervisor:
         for gone in self._failed.keys() - set(candidates):
             del self._failed[gone]
 
-    def growth(self, version: QueryVersion) -> Growth | None:
+    def growth(self, version: QueryVersion) -> CatchUpSpeed | None:
         """Return the speeds of a candidate that does not catch up; None if it does."""
         candidate = self._candidate(version)
         return None if candidate is None else self._catch_up.growth(candidate)

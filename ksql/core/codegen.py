@@ -38,7 +38,7 @@ class Generated:
     text: str
 
 
-class _Life:
+class _LifetimeToken:
     """Lives as long as the namespace of a text's functions: a dict takes no weak references."""
 
     __slots__ = ("__weakref__",)
@@ -85,7 +85,7 @@ def _run(file: str, text: str, code: CodeType, names: dict[str, Any]) -> None:
     # no modification time: linecache then never looks for a file of that name
     entry = (len(text), None, text.splitlines(keepends=True), file)
     linecache.cache[file] = entry
-    names[file] = life = _Life()
+    names[file] = life = _LifetimeToken()
     weakref.finalize(life, _forget, file, entry).atexit = False
     exec(code, names)  # noqa: S102 - a generator's text, or a file of the extension directory
 

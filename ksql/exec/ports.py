@@ -1,4 +1,4 @@
-"""The hosts of dataflows and their topics: Spark and Kafka in the service, memory in tests."""
+"""Protocols of what runs queries and of topics: Spark and Kafka in the service, memory in tests."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.formats.implementation import Columns, NoRegistry, within
-    from ksql.formats.kind import BACKWARD, FORWARD, Difference, Roles, Whole, explained
+    from ksql.formats.kind import BACKWARD, FORWARD, Difference, Roles, SchemaWithImports, explained
+    from ksql.formats.registered_reader import RegisteredReader, shape
     from ksql.formats.schema_registry import (
         MAGIC,
         PREFIX_BYTES,
@@ -52,13 +53,12 @@ if TYPE_CHECKING:
         serde_for,
         validate,
     )
-    from ksql.formats.written import Written, shape
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "implementation": "Columns NoRegistry within",
-            "kind": "BACKWARD Difference FORWARD Roles Whole explained",
+            "kind": "BACKWARD Difference FORWARD Roles SchemaWithImports explained",
             "schema_registry": (
                 "MAGIC MemoryRegistry MutedRegistry PREFIX_BYTES Reference Registered "
                 "Registry RegistryUnreachable SandboxRegistry Schema SchemaNotFound "
@@ -74,7 +74,7 @@ else:
                 "FORMATS MapInKey Side UnsupportedProperties configured_wrap "
                 "is_unwrapped serde_features serde_for validate"
             ),
-            "written": "Written shape",
+            "registered_reader": "RegisteredReader shape",
         },
     )
 
@@ -100,6 +100,7 @@ __all__ = [
     "NoRegistry",
     "Reference",
     "Registered",
+    "RegisteredReader",
     "Registry",
     "RegistryUnreachable",
     "Roles",
@@ -107,12 +108,11 @@ __all__ = [
     "Schema",
     "SchemaNotFound",
     "SchemaRejected",
+    "SchemaWithImports",
     "Serde",
     "Side",
     "Skip",
     "UnsupportedProperties",
-    "Whole",
-    "Written",
     "check_given_schema",
     "configured_wrap",
     "explained",

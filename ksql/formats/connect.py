@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core import KsqlError
 from ksql.core.types import java_double, model
-from ksql.formats.serde import Bad, BadText, Value, fitting
+from ksql.formats.serde import BadText, UnreadableValue, Value, fitting
 
 if TYPE_CHECKING:
     from ksql.core.types import SqlType
@@ -69,7 +69,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Strange:
+class WithoutSqlType:
     """Something that has no SQL type; it matters only where it is looked at."""
 
     reason: str
@@ -79,7 +79,7 @@ MOST_TYPES: Final = 10_000
 """Of one schema, those that are named twice counted twice, as they would be in a row."""
 
 
-class Room:
+class TypeBudget:
     """How many types a schema may still be spread out into.
 
     A schema of 2 kB can name types that hold each other twice, twenty levels deep.
@@ -88,15 +88,15 @@ class Room:
     def __init__(self, most: int = MOST_TYPES) -> None:
         self._left = most
 
-    def full(self) -> Strange | None:
+    def full(self) -> WithoutSqlType | None:
         """Count one more type; return what stands for it if it is one too many."""
         self._left -= 1
         return TOO_MANY if self._left < 0 else None
 
 
-ConnectType = Scalar | Number | Items | Entries | Group | Strange
+ConnectType = Scalar | Number | Items | Entries | Group | WithoutSqlType
 
-TOO_MANY: Final = Strange(f"Schemas of more than {MOST_TYPES} types are not supported")
+TOO_MANY: Final = WithoutSqlType(f"Schemas of more than {MOST_TYPES} types are not supported")
 BOOLEAN, STRING, BYTES = Scalar("BOOLEAN"), Scalar("STRING"), Scalar("BYTES")
 INT8, INT16, INT32, INT64 = Scalar("INT8"), Scalar("INT16"), Scalar("INT32"), Scalar("INT64")
 FLOAT32, FLOAT64 = Scalar("FLOAT32"), Scalar("FLOAT64")
@@ -149,13 +149,13 @@ def kind_name(type_: ConnectType) -> str:
             return "MAP"
         case Group():
             return "STRUCT"
-        case Strange(reason):
+        case WithoutSqlType(reason):
             return reason
 
 
-def mismatch(source: ConnectType, target: SqlType, path: str) -> Bad:
+def mismatch(source: ConnectType, target: SqlType, path: str) -> UnreadableValue:
     """Return the error for a written type that a declared type cannot take."""
-    return Bad(f"Cannot deserialize type {kind_name(source)} as type {target}", path)
+    return UnreadableValue(f"Cannot deserialize type {kind_name(source)} as type {target}", path)
 
 
 def sql_type(type_: ConnectType, *, upper: bool = True) -> SqlType:
@@ -177,14 +177,14 @@ def sql_type(type_: ConnectType, *, upper: bool = True) -> SqlType:
         case Group(members):
             fields = [(m.name.upper() if upper else m.name, m.type) for m in members]
             return model.Struct(tuple(model.Field(n, sql_type(t, upper=upper)) for n, t in fields))
-        case Strange(reason):
+        case WithoutSqlType(reason):
             raise NotInferable(reason)
 
 
 def scalar_conversion(source: ConnectType, target: SqlType, path: str) -> Convert | None:
     """Return the conversion of a written scalar to the declared type; None where it is the same.
 
-    Raises: Bad for types that do not go together.
+    Raises: UnreadableValue for types that do not go together.
     """
     if isinstance(source, Number) and isinstance(target, model.Decimal):
         return _fit(target.precision, target.scale)
@@ -202,7 +202,7 @@ def _fit(precision: int, scale: int) -> Convert:
         try:
             return fit(value)
         except BadText as error:
-            raise Bad(str(error), "") from None
+            raise UnreadableValue(str(error), "") from None
 
     return convert
 

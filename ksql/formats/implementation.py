@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core import RegistryMissing
 from ksql.core.types import Column, Format, model
-from ksql.formats.kind import Kind, Whole, whole
+from ksql.formats.kind import Kind, SchemaWithImports, whole
 from ksql.formats.schema_registry import Registry
 from ksql.formats.serde import Serde
 
@@ -55,7 +55,7 @@ class SerdeSpec:
             raise NoRegistry(self.format.name)
         return self.given
 
-    def whole(self, schema: Schema) -> Whole:
+    def whole(self, schema: Schema) -> SchemaWithImports:
         """Return a registered schema with what it imports.
 
         Raises: SchemaNotFound, RegistryUnreachable.

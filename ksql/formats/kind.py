@@ -25,20 +25,20 @@ Part = str | tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class SchemaWithImports:
     """A schema's text, and by name the texts of all that it imports."""
 
     text: str
     imported: Mapping[str, str]
 
 
-def whole(schema: Schema, registry: Registry) -> Whole:
+def whole(schema: Schema, registry: Registry) -> SchemaWithImports:
     """Return the schema with what it imports.
 
     Raises: SchemaNotFound, RegistryUnreachable.
     """
     imported = imports(schema, lambda subject, version: registry.version(subject, version).schema)
-    return Whole(schema.text, imported)
+    return SchemaWithImports(schema.text, imported)
 
 
 class Kind(ABC):
@@ -48,7 +48,7 @@ class Kind(ABC):
     """What registries call the kind."""
 
     @abstractmethod
-    def connect_type(self, schema: Whole, part: Part = None) -> ConnectType:
+    def connect_type(self, schema: SchemaWithImports, part: Part = None) -> ConnectType:
         """Return the schema, or a part of it, as Connect sees it."""
 
     @abstractmethod
@@ -79,21 +79,23 @@ class Kind(ABC):
         return None
 
     @abstractmethod
-    def canonical(self, schema: Whole, *, normalize: bool) -> str:
+    def canonical(self, schema: SchemaWithImports, *, normalize: bool) -> str:
         """Return the text in the form that a registry keeps.
 
         ``normalize`` brings it into one order.
         """
 
     @abstractmethod
-    def differences(self, reader: Whole, writer: Whole, roles: Roles) -> list[Difference]:
+    def differences(
+        self, reader: SchemaWithImports, writer: SchemaWithImports, roles: Roles
+    ) -> list[Difference]:
         """Return all reasons why ``reader`` cannot read what ``writer`` wrote."""
 
     def identity(self, text: str) -> str:
         """Return a text that schemas with one meaning have in common."""
         return text
 
-    def serialized(self, schema: Whole) -> str:
+    def serialized(self, schema: SchemaWithImports) -> str:
         """Return the schema for clients that do not read its text."""
         return schema.text
 

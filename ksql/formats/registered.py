@@ -13,7 +13,7 @@ from ksql.formats.schema_registry import (
     frame_id,
     framed,
 )
-from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Failed, Serde, Skip
+from ksql.formats.serde import SKIP, DecodeError, EncodeError, Failed, Serde, Skip, UnreadableValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,9 +39,9 @@ class _Reading:
     ) -> None:
         self._registry = registry
         self._build = build
-        self._known: dict[int, RowReader | Bad] = {}
+        self._known: dict[int, RowReader | UnreadableValue] = {}
         self._hint = hint
-        self._faults: tuple[type[Exception], ...] = (*faults, Bad, DecodeError)
+        self._faults: tuple[type[Exception], ...] = (*faults, UnreadableValue, DecodeError)
 
     def one(self, data: bytes) -> Row | None:
         """Return a record."""
@@ -79,29 +79,29 @@ class _Reading:
         reader = self._known.get(schema_id)
         if reader is None:
             reader = self._known[schema_id] = self._make(schema_id)
-        if isinstance(reader, Bad):
+        if isinstance(reader, UnreadableValue):
             raise DecodeError(reader.message, reader.path)
         return reader
 
-    def _make(self, schema_id: int) -> RowReader | Bad:
+    def _make(self, schema_id: int) -> RowReader | UnreadableValue:
         try:
             schema = self._registry.by_id(schema_id)
         except SchemaNotFound as error:  # it may be there the next time
             raise DecodeError(error.message) from error
         try:
             return self._build(schema)
-        except Bad as bad:
+        except UnreadableValue as bad:
             return bad
         except RegistryUnreachable:
             raise
         except KsqlError as error:
-            return Bad(f"Schema {schema_id} cannot be read: {error.message}", "")
+            return UnreadableValue(f"Schema {schema_id} cannot be read: {error.message}", "")
 
 
 def _misfit(error: Exception) -> DecodeError:
     if isinstance(error, DecodeError):
         return error
-    if isinstance(error, Bad):
+    if isinstance(error, UnreadableValue):
         return DecodeError(error.message, f"${error.path}")
     return DecodeError(f"The bytes do not fit their schema: {error}")
 
@@ -147,8 +147,8 @@ def registered_serde(
 ) -> Serde:
     """Return the serde made of a reader per schema and a writer.
 
-    ``faults`` are what broken bytes and unfit values make them raise, besides Bad. Beyond the usual
-    errors the serde raises RegistryUnreachable: no record is at fault.
+    ``faults`` are what broken bytes and unfit values make them raise, besides UnreadableValue. The
+    serde also raises RegistryUnreachable: no record is at fault.
     """
     caught: tuple[type[Exception], ...] = (*faults, RecursionError)
     reading = _Reading(spec.registry, reader, hint, caught)

@@ -1,4 +1,4 @@
-"""Schema registries: their protocol, and one in memory."""
+"""The protocol of schema registries, with those of the sandbox, of trials and of tests."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ NOTHING: Final = Serde(
 """The serde of no columns: whatever the bytes are, the row is empty."""
 
 
-class Bad(Exception):
+class UnreadableValue(Exception):
     """A value that cannot be read as its declared type; the path grows while it travels up."""
 
     def __init__(self, message: str, path: str) -> None:
@@ -162,7 +162,7 @@ class Bad(Exception):
         self.message = message
         self.path = path
 
-    def under(self, prefix: str) -> Bad:
+    def under(self, prefix: str) -> UnreadableValue:
         """Return the same, seen from the container."""
         self.path = prefix + self.path
         return self

@@ -1,25 +1,18 @@
 """The formats: whether each can hold given columns, and its serde.
 
-To add a format, add a folder next to this module, a row in ``FORMATS``, and a row with its
-capabilities in ``ksql.core.types.format``.
+A format is a row of ``CAPABILITIES`` in ``ksql.core.types.format`` and the folder of its name next
+to this module, whose ``serde`` has its ``FORMAT``.
 Source: docs/formats.md.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import WRAP_NEEDS_ONE_COLUMN, Row, StatementError, codegen
-from ksql.core.types import Capabilities, Side, capabilities, model
-from ksql.formats.avro import serde as avro
-from ksql.formats.delimited import serde as delimited
+from ksql.core.types import CAPABILITIES, Capabilities, Side, capabilities, model
 from ksql.formats.implementation import Columns, Implementation, NoRegistry, SerdeSpec, within
-from ksql.formats.json import serde as json
-from ksql.formats.json_sr import serde as json_sr
-from ksql.formats.kafka import serde as kafka
-from ksql.formats.none import serde as none
-from ksql.formats.protobuf import serde as protobuf
-from ksql.formats.protobuf_nosr import serde as protobuf_nosr
 from ksql.formats.serde import NOTHING, SKIP, DecodeError, EncodeError, Serde, Skip
 
 if TYPE_CHECKING:
@@ -45,16 +38,8 @@ __all__ = [
 ]
 
 FORMATS: Final[dict[str, Implementation]] = {
-    "JSON": json.FORMAT,
-    "JSON_SR": json_sr.FORMAT,
-    "PROTOBUF": protobuf.FORMAT,
-    "PROTOBUF_NOSR": protobuf_nosr.FORMAT,
-    "AVRO": avro.FORMAT,
-    "DELIMITED": delimited.FORMAT,
-    "KAFKA": kafka.FORMAT,
-    "NONE": none.FORMAT,
+    name: import_module(f"ksql.formats.{name.lower()}.serde").FORMAT for name in CAPABILITIES
 }
-"""Registries list the kinds of schemas in this order."""
 
 
 class UnfitSchema(StatementError):

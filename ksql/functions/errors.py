@@ -65,7 +65,7 @@ class BadConstant(StatementError):
     """A constant argument that the function cannot work with."""
 
 
-class Room:
+class ResultBudget:
     """The space left for the parts of one result."""
 
     __slots__ = ("_name", "_size")

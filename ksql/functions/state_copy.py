@@ -1,4 +1,4 @@
-"""States of aggregates: plain data, so lists and dicts are all that can change.
+"""Copies the states of aggregates: plain data, in which only lists and dicts can change.
 
 A state is stored after each batch and read back before the next one. Objects that are no plain data
 would come back as something else, a date as a text and a Counter as a dict. A function would see

@@ -27,7 +27,7 @@ from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.http import timeouts
 from ksql.http.exchange import Exchange
-from ksql.http.timeouts import Flow, Idle, Patient, head_of, idle_of, patience_of
+from ksql.http.timeouts import Flow, Idle, Patient, head_of, idle_of, write_timeout_of
 from ksql.http.websocket import fits
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Ordinary(asyncio.Protocol):
         self._state = state
         self._app_state = app_state
         self._loop = loop
-        self._patience_s = patience_of(config)
+        self._patience_s = write_timeout_of(config)
         self._transport: asyncio.Transport
         self._ends: dict[str, Any] = {}  # what all scopes of the connection have in common
         self._exchange: Exchange | None = None  # the last one, when none is running
@@ -297,7 +297,7 @@ class Http1(Patient, H11Protocol):
     ) -> None:
         """Begin, with patience."""
         super().connection_made(transport)
-        self.watch_unread(self.loop, patience_of(self.config), transport)
+        self.watch_unread(self.loop, write_timeout_of(self.config), transport)
         seconds = idle_of(self.config)
         self._idle = Idle(self.loop, seconds, transport, self._is_answering, transport.close)
         self.flow = Flow(transport, self._idle, self._kept)

@@ -24,7 +24,7 @@ from h2.settings import SettingCodes, Settings
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.http import timeouts
-from ksql.http.timeouts import Idle, head_of, idle_of, patience_of
+from ksql.http.timeouts import Idle, head_of, idle_of, write_timeout_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
@@ -53,7 +53,7 @@ class Http2(asyncio.Protocol):
         self, config: uvicorn.Config, state: ServerState, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.app = config.loaded_app
-        self.patience_s = patience_of(config)
+        self.patience_s = write_timeout_of(config)
         self._idle_s = idle_of(config)
         self._head_s = head_of(config)
         self.frames = h2.connection.H2Connection(

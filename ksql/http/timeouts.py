@@ -244,7 +244,7 @@ class WebConfig(uvicorn.Config):
         self.head_s = head_s
 
 
-def patience_of(config: uvicorn.Config) -> float:
+def write_timeout_of(config: uvicorn.Config) -> float:
     """Return how long the connections of a server wait for their clients."""
     return config.patience_s if isinstance(config, WebConfig) else UNREAD_S
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from ksql.http.timeouts import Patient, patience_of
+from ksql.http.timeouts import Patient, write_timeout_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,7 +38,7 @@ class WebSocket(Patient, WebSocketsSansIOProtocol):
         super().connection_made(transport)
         self.logger = _log
         self.conn.logger = _log
-        self.watch_unread(self.loop, patience_of(self.config), self.transport)
+        self.watch_unread(self.loop, write_timeout_of(self.config), self.transport)
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless it is closed; over TLS there may be more to come even then."""

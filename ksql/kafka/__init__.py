@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ksql.kafka.reader import Reader
     from ksql.kafka.registry_client import RegistrySettings, is_registry_property, registry_of
     from ksql.kafka.settings import Config, KafkaSettings, check_clients, is_client_property
-    from ksql.kafka.topic_difference import Counts, TopicDifference, Writing
+    from ksql.kafka.topic_difference import Counts, TopicDifference, WriteOptions
     from ksql.kafka.topic_integrity import Span, TopicIntegrity, span_of, span_with
     from ksql.kafka.topic_watch import (
         Identities,
@@ -44,7 +44,7 @@ else:
             "reader": "Reader",
             "registry_client": "RegistrySettings is_registry_property registry_of",
             "settings": "Config KafkaSettings check_clients is_client_property",
-            "topic_difference": "Counts TopicDifference Writing",
+            "topic_difference": "Counts TopicDifference WriteOptions",
             "topic_integrity": "Span TopicIntegrity span_of span_with",
             "topic_watch": "Identities Problems QueryTopics TopicWatch Watched ids_of",
             "topics": "KafkaTopics TopicRecords record_sizes",
@@ -86,7 +86,7 @@ __all__ = [
     "TopicWatch",
     "UnknownTopic",
     "Watched",
-    "Writing",
+    "WriteOptions",
     "check_clients",
     "ids_of",
     "is_changelog",

@@ -1,4 +1,4 @@
-"""The last record of each key among messages: few calls for each message, most for survivors."""
+"""Keeps the last record of each key among messages; most of the work is for these alone."""
 
 from __future__ import annotations
 

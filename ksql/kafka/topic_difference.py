@@ -67,7 +67,7 @@ class Difference(NamedTuple):
     counts: Counts
 
 
-class Writing(NamedTuple):
+class WriteOptions(NamedTuple):
     """How records are written.
 
     ``config`` are the producer's settings (librdkafka names). With a ``transactional_id`` those of
@@ -128,7 +128,7 @@ class TopicDifference:
         if self.exists(topic):
             self._admin.delete(topic)
 
-    def equalize(self, origin: str, target: str, writing: Writing) -> Counts:
+    def equalize(self, origin: str, target: str, writing: WriteOptions) -> Counts:
         """Write to ``target`` what it lacks to have the rows of ``origin``.
 
         Raises: PartitionsDiffer, UnknownTopic, DeliveryFailed, RecordRefused, KafkaUnreachable, and
@@ -138,7 +138,7 @@ class TopicDifference:
         if count != target_count:
             raise PartitionsDiffer(origin, count, target, target_count)
         counts = Counts()
-        out = _Out(target, writing, self._fitted(target, writing))
+        out = _PartitionWriter(target, writing, self._fitted(target, writing))
         out.init_transactions()  # else what a writer that has died left open would be waited for
         with self._log(origin) as there, self._log(target) as here, ThreadPoolExecutor(1) as other:
             for partition in range(count):
@@ -149,18 +149,18 @@ class TopicDifference:
                 counts = counts.plus(differing.counts)
         return counts
 
-    def _log(self, topic: str) -> Log:
+    def _log(self, topic: str) -> TopicLog:
         begins = self._admin.begin_offsets([topic])
         ends = self._admin.end_offsets([topic], committed=False)
-        return Log(topic, begins, ends, Reader(self._settings, **_READING))
+        return TopicLog(topic, begins, ends, Reader(self._settings, **_READING))
 
-    def _fitted(self, target: str, writing: Writing) -> dict[str, str]:
+    def _fitted(self, target: str, writing: WriteOptions) -> dict[str, str]:
         limit = self._admin.limits(target).batch_bytes
         return fitting(limit, surely=bool(writing.transactional_id)) | dict(writing.config)
 
 
 @dataclass(frozen=True)
-class Log:
+class TopicLog:
     """A topic's records, from the first offsets of its partitions to their ends."""
 
     topic: str
@@ -245,10 +245,10 @@ def _headers(rows: Sequence[Message]) -> Iterator[Headers | None]:
         yield own or None
 
 
-class _Out:
+class _PartitionWriter:
     """Writes records of partitions; a producer is opened for the first, or to take over."""
 
-    def __init__(self, topic: str, writing: Writing, config: Mapping[str, str]) -> None:
+    def __init__(self, topic: str, writing: WriteOptions, config: Mapping[str, str]) -> None:
         self._topic = topic
         self._writing = writing
         self._config = config

@@ -1,4 +1,4 @@
-"""Are topics still those that they were? Kafka is asked once for all who have to know.
+"""Detects topics that were deleted or recreated: one request a second for all who have to know.
 
 A client of Kafka, and Spark with it, reads a topic that was deleted and recreated from the former
 offset on, without a word. It waits for ever for one that was deleted. A query that finds nothing to

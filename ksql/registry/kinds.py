@@ -19,7 +19,7 @@ from ksql.formats import (
     Difference,
     Roles,
     Schema,
-    Whole,
+    SchemaWithImports,
     explained,
     kind_of,
 )
@@ -57,16 +57,16 @@ class Level(Enum):
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedSchema:
     """A schema of its type without faults, with the texts of all that it imports by name."""
 
     schema: Schema
     imported: Mapping[str, str]
 
     @property
-    def whole(self) -> Whole:
+    def whole(self) -> SchemaWithImports:
         """The text with what it imports."""
-        return Whole(self.schema.text, self.imported)
+        return SchemaWithImports(self.schema.text, self.imported)
 
     @property
     def guid(self) -> str:
@@ -78,7 +78,9 @@ class Checked:
         return str(uuid.UUID(bytes=digest, version=_OF_A_HASH))
 
 
-def checked(schema: Schema, imported: Mapping[str, str], *, normalize: bool = False) -> Checked:
+def checked(
+    schema: Schema, imported: Mapping[str, str], *, normalize: bool = False
+) -> CheckedSchema:
     """Return the schema, checked and in the form in which it is kept.
 
     Raises: InvalidSchema.
@@ -87,7 +89,7 @@ def checked(schema: Schema, imported: Mapping[str, str], *, normalize: bool = Fa
         raise InvalidSchema("")
     try:
         kind = kind_of(schema.kind)
-        text = kind.canonical(Whole(schema.text, imported), normalize=normalize)
+        text = kind.canonical(SchemaWithImports(schema.text, imported), normalize=normalize)
     except KsqlError as error:
         raise InvalidSchema(error.message) from error
     except (RecursionError, orjson.JSONEncodeError) as error:
@@ -95,10 +97,10 @@ def checked(schema: Schema, imported: Mapping[str, str], *, normalize: bool = Fa
     references = schema.references
     if normalize:
         references = tuple(sorted(references, key=lambda one: one.name))
-    return Checked(Schema(schema.kind, text, references), imported)
+    return CheckedSchema(Schema(schema.kind, text, references), imported)
 
 
-def faults(level: Level, new: Checked, old: Checked) -> list[str]:
+def faults(level: Level, new: CheckedSchema, old: CheckedSchema) -> list[str]:
     """Describe the differences between a new schema and an old one that the level forbids."""
     if level is Level.NONE:
         return []
@@ -115,10 +117,10 @@ def faults(level: Level, new: Checked, old: Checked) -> list[str]:
     return explained(differences)
 
 
-def _differences(reader: Checked, writer: Checked, roles: Roles) -> list[Difference]:
+def _differences(reader: CheckedSchema, writer: CheckedSchema, roles: Roles) -> list[Difference]:
     return kind_of(reader.schema.kind).differences(reader.whole, writer.whole, roles)
 
 
 def serialized(schema: Schema, imported: Mapping[str, str]) -> str:
     """Return the schema for clients that do not read its text."""
-    return kind_of(schema.kind).serialized(Whole(schema.text, imported))
+    return kind_of(schema.kind).serialized(SchemaWithImports(schema.text, imported))

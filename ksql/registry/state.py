@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 from ksql.core import KsqlError
 from ksql.formats import Schema
 from ksql.registry import records as r
-from ksql.registry.kinds import Checked
+from ksql.registry.kinds import CheckedSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -268,6 +268,6 @@ def _stored(one: r.VersionSet) -> StoredVersion:
 
 def _guid(schema: Schema) -> str:
     try:
-        return Checked(schema, {}).guid
+        return CheckedSchema(schema, {}).guid
     except KsqlError:  # another registry's text, which ours does not read: it equals only itself
-        return Checked(replace(schema, kind="JSON"), {}).guid
+        return CheckedSchema(replace(schema, kind="JSON"), {}).guid

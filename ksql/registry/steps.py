@@ -1,4 +1,4 @@
-"""The steps of a registry's requests, inside of one transaction."""
+"""The checks and changes that the requests of a registry consist of, in one transaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ksql.formats import Schema, imports
 from ksql.registry import errors as err
-from ksql.registry.kinds import Checked, Level, checked, faults
+from ksql.registry.kinds import CheckedSchema, Level, checked, faults
 from ksql.registry.state import EVERYWHERE, StoredVersion
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Config:
 
 
 def add(
-    tables: Draft, subject: str, new: Checked, schema_id: int | None, version: int | None
+    tables: Draft, subject: str, new: CheckedSchema, schema_id: int | None, version: int | None
 ) -> Entry:
     """Add the schema to the subject, unless it is there; the version that it is.
 
@@ -75,7 +75,7 @@ def _check_version(tables: Schemas, subject: str, version: int, mode: Mode) -> N
         raise err.InvalidSchema(f"Version {version} is not one more than previous version")
 
 
-def _schema_id(tables: Draft, new: Checked, schema_id: int | None) -> int:
+def _schema_id(tables: Draft, new: CheckedSchema, schema_id: int | None) -> int:
     known = tables.by_guid(new.guid)
     if known is not None:
         if schema_id not in (None, known.id):
@@ -87,12 +87,12 @@ def _schema_id(tables: Draft, new: Checked, schema_id: int | None) -> int:
 
 
 def against(
-    tables: Schemas, level: Level, new: Checked, versions: Sequence[StoredVersion]
+    tables: Schemas, level: Level, new: CheckedSchema, versions: Sequence[StoredVersion]
 ) -> list[str]:
     """List the level's objections to a schema, for the newest version that does not fit."""
     for one in reversed(versions if level.transitive else versions[-1:]):
         stored = _stored(tables, one.schema_id).schema
-        old = Checked(stored, imported_by(tables, stored))
+        old = CheckedSchema(stored, imported_by(tables, stored))
         conflicts = faults(level, new, old)
         if conflicts:
             return [
@@ -104,7 +104,9 @@ def against(
     return []
 
 
-def check_schema(tables: Schemas, subject: str, schema: Schema, *, normalize: bool) -> Checked:
+def check_schema(
+    tables: Schemas, subject: str, schema: Schema, *, normalize: bool
+) -> CheckedSchema:
     """Return the schema as the subject would keep it.
 
     Raises: InvalidSchema.
@@ -147,7 +149,7 @@ def imported_by(tables: Schemas, schema: Schema) -> dict[str, str]:
 
 
 def known_version(
-    tables: Schemas, subject: str, new: Checked, *, deleted: bool = False
+    tables: Schemas, subject: str, new: CheckedSchema, *, deleted: bool = False
 ) -> StoredVersion | None:
     """Return the version of a subject that is the schema."""
     stored = tables.by_guid(new.guid)

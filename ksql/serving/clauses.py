@@ -1,4 +1,4 @@
-"""Clauses that pull queries do not have: refused in ksqlDB's words.
+"""Refuses the clauses that pull queries do not have, in ksqlDB's words.
 
 Source: docs/sql/reading.md#pull-queries.
 """

@@ -1,4 +1,4 @@
-"""The feeds of clients' queries: those whose topic is no longer the one that they read are ended.
+"""Opens the consumers of push queries, and ends those whose topic was deleted or recreated.
 
 A consumer says nothing of a topic that was deleted: its query would wait for ever. Of one that was
 recreated it reads on at the former offset: the first records would be missing, without a word.
@@ -52,7 +52,7 @@ class ConsumerRegistry:
 
     def __init__(self, kafka: KafkaSettings, clock: Callable[[], float]) -> None:
         self._kafka = kafka
-        self._open: dict[str, _Reading] = {}
+        self._open: dict[str, _WatchedFeed] = {}
         self._numbers = itertools.count()
         self._topics = QueryTopics(lambda: list(self._open.values()), _PROBLEMS, clock)
 
@@ -65,7 +65,7 @@ class ConsumerRegistry:
             on_end()
 
         feed = TopicFeed(self._kafka, start, end)
-        self._open[name] = _Reading(name, feed, {topic for topic, _ in start})
+        self._open[name] = _WatchedFeed(name, feed, {topic for topic, _ in start})
         return feed
 
     def watched(self) -> Watched:
@@ -82,7 +82,7 @@ class ConsumerRegistry:
         return Watched(topics, learn_and_compare)
 
 
-class _Reading:
+class _WatchedFeed:
     """An open feed, as it is watched; see ``ksql.kafka.topic_watch``."""
 
     def __init__(self, name: str, feed: TopicFeed, topics: Iterable[str]) -> None:

@@ -79,12 +79,12 @@ class Joined:
         first, second = tables[0], tables[1]
         kind = self.joins[0].kind
         if kind == "RIGHT":
-            back = Backward(first, second, lonely=False)
+            back = BackwardJoin(first, second, lonely=False)
             return lambda closed: back.rows(second.rows(self.access, closed))
         forward = self._forward(tables, functions)
         if kind != "FULL":
             return lambda closed: _through(forward, first.rows(self.access, closed))
-        lonely = Backward(first, second, lonely=True)
+        lonely = BackwardJoin(first, second, lonely=True)
 
         def full(closed: Callable[[], bool]) -> Chunks:
             both = itertools.chain(
@@ -95,14 +95,14 @@ class Joined:
 
         return full
 
-    def _forward(self, tables: Sequence[TableScan], functions: Functions) -> list[Forward]:
-        steps: list[Forward] = []
+    def _forward(self, tables: Sequence[TableScan], functions: Functions) -> list[ForwardJoin]:
+        steps: list[ForwardJoin] = []
         seen = 0
         for number, join in enumerate(self.joins):
             seen += self.widths[number]
             key = compile_expr(self.columns[:seen], join.left_key, functions, {}, "pull")
             steps.append(
-                Forward(
+                ForwardJoin(
                     first=tables[0],
                     right=tables[number + 1],
                     key=partial(_quietly, key),
@@ -119,7 +119,7 @@ class Joined:
         return row + tuple(a if a is not None else c for a, c in zip(ours, theirs, strict=True))
 
 
-def _through(steps: Sequence[Forward], chunks: Chunks) -> Iterator[list[Row]]:
+def _through(steps: Sequence[ForwardJoin], chunks: Chunks) -> Iterator[list[Row]]:
     for step in steps:
         chunks = step.rows(chunks)
     return iter(chunks)
@@ -150,7 +150,7 @@ def key_of(table: TableScan, row: Row) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
+class ForwardJoin:
     """INNER and LEFT: the rows so far look for theirs in the table to the right.
 
     ``first`` is the table whose columns the rows begin with: a windowed one gives the window.
@@ -178,7 +178,7 @@ class Forward:
 
 
 @dataclass(frozen=True, slots=True)
-class Backward:
+class BackwardJoin:
     """RIGHT and the second half of FULL: rows of the right table look for theirs in the left one.
 
     ``lonely``: only those without a partner are wanted.

@@ -79,7 +79,9 @@ def in_order(
     While rows are still read the chunks are empty.
     """
     key = _key_of(keys)
-    kept: _All | _Best = _All(key, room) if most_rows is None else _Best(key, most_rows, room)
+    kept: _AllRows | _FirstRows = (
+        _AllRows(key, room) if most_rows is None else _FirstRows(key, most_rows, room)
+    )
     for chunk in chunks:
         kept.add(chunk)
         yield []
@@ -88,7 +90,7 @@ def in_order(
         yield chunk
 
 
-class _All:
+class _AllRows:
     """Keeps all rows."""
 
     def __init__(self, key: Callable[[Row], Any], room: ByteBudget) -> None:
@@ -108,14 +110,14 @@ class _All:
         return iter(self._rows)
 
 
-class _Best:
+class _FirstRows:
     """Keeps the first rows of the order in a heap, the last of them on top."""
 
     def __init__(self, key: Callable[[Row], Any], most_rows: int, room: ByteBudget) -> None:
         self._key = key
         self._most_rows = most_rows
         self._room = room
-        self._heap: list[tuple[_Reversed, int, Row]] = []
+        self._heap: list[tuple[_DescendingKey, int, Row]] = []
         self._seen = 0
 
     def add(self, chunk: Sequence[Row]) -> None:
@@ -123,7 +125,7 @@ class _Best:
             return
         for row in chunk:
             self._seen += 1  # no two entries are equal, so rows are never compared
-            entry = (_Reversed(self._key(row)), -self._seen, row)
+            entry = (_DescendingKey(self._key(row)), -self._seen, row)
             if len(self._heap) < self._most_rows:
                 self._room.take(_ROW_BYTES + estimate(row))
                 heapq.heappush(self._heap, entry)
@@ -152,7 +154,7 @@ def _part(key: SortKey) -> Callable[[Row], Any]:
         return lambda row: _nan_last(row[column], null, there)
     if not key.descending:
         return lambda row: (null, 0) if row[column] is None else (there, row[column])
-    return lambda row: (null, 0) if row[column] is None else (there, _Reversed(row[column]))
+    return lambda row: (null, 0) if row[column] is None else (there, _DescendingKey(row[column]))
 
 
 def _nan_last(value: float | None, null: int, there: int) -> tuple[int, int, float]:
@@ -168,7 +170,7 @@ def _nan_first(value: float | None, null: int, there: int) -> tuple[int, int, fl
     return (there, 0, 0.0) if math.isnan(value) else (there, 1, -value)
 
 
-class _Reversed:
+class _DescendingKey:
     """A value that is less than another if it is greater."""
 
     __slots__ = ("value",)
@@ -176,14 +178,14 @@ class _Reversed:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def __lt__(self, other: _Reversed) -> bool:
+    def __lt__(self, other: _DescendingKey) -> bool:
         return bool(other.value < self.value)
 
-    def __gt__(self, other: _Reversed) -> bool:
+    def __gt__(self, other: _DescendingKey) -> bool:
         return bool(other.value > self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Reversed) and bool(self.value == other.value)
+        return isinstance(other, _DescendingKey) and bool(self.value == other.value)
 
     def __hash__(self) -> int:
         return hash(self.value)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ksql.core import KsqlError
 from ksql.core.types import Format, WindowedKeys, times
-from ksql.formats import FORMAT_OF, MAGIC, PREFIX_BYTES, Written, serde_for
+from ksql.formats import FORMAT_OF, MAGIC, PREFIX_BYTES, RegisteredReader, serde_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class PrintQuery:
         self._interval = interval
         self._limit = limit
         self._formats: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-        written = None if registry is None else Written(registry)
+        written = None if registry is None else RegisteredReader(registry)
         self._keys, self._values = DetectedFormats(written, keys=True), DetectedFormats(written)
 
     def lines(self) -> Iterator[list[str]]:
@@ -130,7 +130,7 @@ def one_line(data: bytes) -> str:
 class DetectedFormats:
     """The formats of a topic's keys, or of its values, by their names."""
 
-    def __init__(self, written: Written | None = None, *, keys: bool = False) -> None:
+    def __init__(self, written: RegisteredReader | None = None, *, keys: bool = False) -> None:
         """Take ``written``, which knows the schemas of the registry, if there is one."""
         self._written = written
         plain = _formats(written)
@@ -164,7 +164,7 @@ class DetectedFormats:
         return next((text for text in shown if text is not None), None) or one_line(data)
 
 
-def _formats(written: Written | None) -> Iterator[tuple[str, Show]]:
+def _formats(written: RegisteredReader | None) -> Iterator[tuple[str, Show]]:
     for name in FORMAT_OF.values() if written is not None else ():
         yield name, _Written(written, name)
     yield "JSON", _json
@@ -204,7 +204,7 @@ class _Windowed:
 class _Written:
     """Bytes that begin with the id of a schema, as that one has them."""
 
-    def __init__(self, written: Written | None, format_: str) -> None:
+    def __init__(self, written: RegisteredReader | None, format_: str) -> None:
         self._written = written
         self._format = format_
 
@@ -226,7 +226,7 @@ def _spaced(text: str) -> str:
     return _STRING_OR_MARK.sub(lambda m: m[0] + " " if m[0] in ":," else m[0], text)
 
 
-def _registered(data: bytes, written: Written | None) -> str | None:
+def _registered(data: bytes, written: RegisteredReader | None) -> str | None:
     """Return the format of the schema that the record begins with, if it begins with one."""
     if written is None or len(data) <= PREFIX_BYTES or data[:1] != MAGIC:
         return None
@@ -236,7 +236,7 @@ def _registered(data: bytes, written: Written | None) -> str | None:
         return None
 
 
-def _is_tagged(data: bytes, written: Written | None) -> bool:
+def _is_tagged(data: bytes, written: RegisteredReader | None) -> bool:
     """Return whether they begin like bytes with a schema, but there is none to ask for."""
     is_long = len(data) > PREFIX_BYTES
     return is_long and data[:1] == MAGIC and _registered(data, written) is None

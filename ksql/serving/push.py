@@ -92,7 +92,7 @@ class PushQuery:
         self._key_places = [names.index(column.name) for column in plan.sink.key]
         stages, bound = self._program.stages, Bound(state_bytes)
         self._stores = [BoundedStore(bound) for _ in range(stages)]
-        self._merging = Merging(present(), state_bytes // _WAITING) if stages else None
+        self._merging = TimeMerge(present(), state_bytes // _WAITING) if stages else None
         self._until = until
         self._limit = limit
         self._feed = feed()
@@ -217,7 +217,7 @@ _RECORD_BYTES: Final = 400
 _HEADER_BYTES: Final = 150
 
 
-class Merging:
+class TimeMerge:
     """The records that wait; ``ends`` are the offsets up to which partitions are behind.
 
     ``room`` is about how many bytes may wait.

@@ -63,7 +63,7 @@ class TextStream(Protocol):
         """End it."""
 
 
-class Counted(ResultStream, Protocol):
+class SizedStream(ResultStream, Protocol):
     """A query whose answer counts towards a limit of bytes."""
 
     def sent(self, size_bytes: int) -> None:
@@ -105,7 +105,7 @@ def notes_of(stream: ResultStream) -> list[str]:
     return notes()
 
 
-def is_counted(stream: ResultStream) -> TypeGuard[Counted]:
+def is_counted(stream: ResultStream) -> TypeGuard[SizedStream]:
     """Return whether the bytes of its answer count."""
     return hasattr(stream, "sent")
 

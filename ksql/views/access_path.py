@@ -1,4 +1,4 @@
-"""The way of a pull query to a table's rows: the keys and windows that its condition allows.
+"""The keys and windows of a table that a pull query's condition allows: which rows are read.
 
 A condition is looked at as alternatives (OR) of conjunctions (AND); each has to limit the key for
 itself. The rows that are read are never less than the condition allows: it is evaluated for each.

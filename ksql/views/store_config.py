@@ -20,7 +20,7 @@ from ksql.views.stores.store_types import SETTING, StoreType, store_type
 if TYPE_CHECKING:
     from ksql.core import Settings
     from ksql.sql.catalog import Catalog, DataSource
-    from ksql.views.stores.base import Hidden
+    from ksql.views.stores.base import HiddenWindows
 
 
 INTERVAL: Final = "commit.interval.ms"
@@ -78,7 +78,7 @@ def retention_ms(catalog: Catalog, source: DataSource) -> int | None:
     return max(kept, default=None)
 
 
-def hidden_note(source: DataSource, hidden: Hidden) -> str:
+def hidden_note(source: DataSource, hidden: HiddenWindows) -> str:
     """Return the note of an answer that lacks windows, as they are older than the RETENTION."""
     sessions = source.window is not None and source.window.size_ms is None
     kind = "sessions that end" if sessions else "windows that begin"

@@ -1,4 +1,4 @@
-"""Tables kept ready for pull queries.
+"""Keeps the stores of all tables up with their topics, so that pull queries can read them.
 
 Every table that a query writes is followed from its topic into stores. One thread reads all of
 them. A store that is damaged, or kept in another way from now on, is replaced here.
@@ -71,7 +71,7 @@ class Assignment(Protocol):
         """Return whether a partition is kept here; one that is open may be a little longer."""
 
 
-class Everything(Assignment):
+class AllPartitions(Assignment):
     """All partitions are kept: there is no other server."""
 
     def view(self) -> object:
@@ -97,7 +97,7 @@ class ViewMaintainer:
         assignment: Assignment | None = None,
     ) -> None:
         """Take ``trash``, which takes the stores of tables that were never known here."""
-        self._assignment = assignment or Everything()
+        self._assignment = assignment or AllPartitions()
         self._view: object = None
         self._kafka = kafka
         self._settings = settings or Settings()
@@ -233,26 +233,6 @@ class ViewMaintainer:
         if not table.shows(committed=committed):
             return None
         return None if self.waits else table
-
-    def await_table(
-        self,
-        source: DataSource,
-        ends: Mapping[PartitionId, int],
-        timeout_s: float,
-        lag: int = 0,
-        *,
-        committed: bool = False,
-    ) -> MaterializedView | None:
-        """Return the stores once they hold what lies before these offsets; None if not in time."""
-        deadline = time.monotonic() + timeout_s
-        with self._progress:
-            while True:
-                table = self.readable_view(source, lag, committed=committed)
-                if table is not None and table.missing(ends, committed=committed) <= lag:
-                    return table
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._progress.wait(left):
-                    return None
 
     def missing(self, source: DataSource) -> int:
         """Return how many offsets of its topic are still to be read before the table can answer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from server.cli.client import Event, Final, Header, Line, Row, Seen
+from server.cli.client import Event, FinalMessage, Header, Line, Row, ShownToken
 from server.cli.forms import Form, form_of
 from server.cli.grid import cell_text
 from server.cli.screen import Screen
@@ -57,14 +57,14 @@ class Answer:
                     lines.append(cell_text(text))
                     self._is_print = True
                     self.rows += 1
-                case Seen(token):
+                case ShownToken(token):
                     self._session.token = token
-                case Row() | Final():
+                case Row() | FinalMessage():
                     pass
         self._form.rows(rows)
         self._screen.lines(lines)
         for event in events:
-            if isinstance(event, Final):
+            if isinstance(event, FinalMessage):
                 is_end = not self._whole or event.message in _ENDS
                 if not is_end:
                     self._note((event.message,))

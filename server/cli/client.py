@@ -68,7 +68,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Final:
+class FinalMessage:
     """Why the query ended, or a note that was not known when its header was sent."""
 
     message: str
@@ -82,13 +82,13 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ShownToken:
     """The token that names what a query has shown."""
 
     token: str
 
 
-Event = Header | Row | Final | Line | Seen
+Event = Header | Row | FinalMessage | Line | ShownToken
 
 
 class Number(str):
@@ -325,9 +325,9 @@ def _event(document: JsonObject, raw: str) -> Event | None:
             shown = tuple(map(str, notes)) if isinstance(notes, list) else ()
             return Header(query_id, parse_schema(schema), shown)
         case {"finalMessage": message}:
-            return Final(message)
+            return FinalMessage(message)
         case {"consistencyToken": {"consistencyToken": str(token)}}:
-            return Seen(token)
+            return ShownToken(token)
         case {"row": _} | {"header": _}:
             raise Unreachable(f"the server's answer has an unknown part: {raw[:200]}")
         case _:

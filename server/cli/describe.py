@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from server.cli.client import JsonObject
-from server.cli.evidence import bytes_text, rebuild_text, sample_part
 from server.cli.grid import Grid, clean, pairs, type_text
+from server.cli.rebuild_cost import bytes_text, rebuild_text, sample_part
 
 _UNDER = (0, 0, 0, 2)
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from server.cli.client import Header, Number, Row
 from server.cli.grid import clean
-from server.cli.rowtable import Look, Rows, draw_rows
+from server.cli.rowtable import Rows, TableStyle, draw_rows
 from server.cli.screen import Screen
 from server.cli.session import Session
 
@@ -43,7 +43,7 @@ def form_of(session: Session, screen: Screen, *, whole: bool) -> Form:
         case "CSV":
             return CsvRows(screen)
         case "TABLE":
-            look = Look(screen.width, session.wrap, session.column_width, grows=not whole)
+            look = TableStyle(screen.width, session.wrap, session.column_width, grows=not whole)
             return TableRows(screen, look)
 
 
@@ -126,7 +126,7 @@ def _json(value: object) -> str:
 class TableRows:
     """A table: a whole answer is drawn when all its rows are here, another one as they come."""
 
-    def __init__(self, screen: Screen, look: Look) -> None:
+    def __init__(self, screen: Screen, look: TableStyle) -> None:
         self._screen = screen
         self._look = look
         self._columns: tuple[tuple[str, str], ...] | None = None

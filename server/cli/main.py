@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 from server.cli.client import Client, ServerFailure
 from server.cli.commands import Exit, cli_version, find
+from server.cli.error_text import render_trouble
 from server.cli.options import definition, tls_of
 from server.cli.repl import Repl
 from server.cli.screen import Screen
 from server.cli.session import OUTPUTS, Session, set_up
 from server.cli.terminal import Terminal
-from server.cli.trouble import render_trouble
 from server.propertiesfile import parse_properties
 
 DEFAULT_SERVER = "http://localhost:8088"

@@ -42,7 +42,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TableStyle:
     """How the user wants tables: total width (None: as wide as needed), wrapping, fixed columns.
 
     A table that ``grows`` will get more rows than those it is first drawn with.
@@ -55,7 +55,7 @@ class Look:
 
 
 def draw_rows(
-    columns: Sequence[tuple[str, str]], look: Look, sample: Iterable[Sequence[object]] = ()
+    columns: Sequence[tuple[str, str]], look: TableStyle, sample: Iterable[Sequence[object]] = ()
 ) -> Rows:
     """Choose a table if the terminal has room for one, else a block of lines per row."""
     narrow = look.width is not None and look.wrap and not look.column_width
@@ -94,7 +94,7 @@ class RowTable:
     def __init__(
         self,
         columns: Sequence[tuple[str, str]],
-        look: Look,
+        look: TableStyle,
         sample: Iterable[Sequence[object]] = (),
     ) -> None:
         self._names = [name for name, _ in columns]

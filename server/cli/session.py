@@ -22,7 +22,7 @@ _TEXT = r"'((?:[^']|'')*)'"
 _VARIABLE = re.compile(r"\$\{(" + _NAME + r")\}")
 
 
-class Refused(Exception):
+class StatementRefused(Exception):
     """A statement that the terminal answers itself, and answers with no."""
 
 
@@ -95,7 +95,7 @@ def _assignment(name: str, value: str) -> str:
 def _unset(session: Session, _client: Client, name: str) -> list[JsonObject]:
     name = session.filled(_plain(name))
     if name not in session.properties:
-        raise Refused(f"Cannot unset property '{name}': it is not set in this session.")
+        raise StatementRefused(f"Cannot unset property '{name}': it is not set in this session.")
     old = session.properties.pop(name)
     return [_said(f"Property '{name}' is no longer set (it was '{old}').")]
 
@@ -158,7 +158,7 @@ def answer_locally(text: str, session: Session, client: Client) -> list[JsonObje
     """Return the entities of a statement that belongs to the session; None for other statements.
 
     A malformed one is left to the server, whose parser can say what is wrong with it.
-    Raises: Refused; ServerFailure, Unreachable while a property is checked.
+    Raises: StatementRefused; ServerFailure, Unreachable while a property is checked.
     """
     for pattern, handler in _LOCAL:
         match = pattern.match(text)

@@ -18,13 +18,13 @@ from rich.text import Text
 
 from server.cli.answer import Answer
 from server.cli.client import Client, JsonObject, ServerFailure, Unreachable
+from server.cli.error_text import render_trouble
 from server.cli.forms import csv_text
 from server.cli.rebuild_bar import shown_while_waiting
 from server.cli.render import as_json, grid_of, render
 from server.cli.screen import Screen
-from server.cli.session import Refused, Session, answer_locally, of_the_session
+from server.cli.session import Session, StatementRefused, answer_locally, of_the_session
 from server.cli.split import Split, Statement, split
-from server.cli.trouble import render_trouble
 
 _HERE = {
     "?": "help",
@@ -244,7 +244,7 @@ class Terminal:
             self._run_found(statement.text)
         except AlreadyReported:
             return False
-        except (ServerFailure, Unreachable, Refused, CommandFailed) as error:
+        except (ServerFailure, Unreachable, StatementRefused, CommandFailed) as error:
             return self._tell(error, statement)
         return True
 

@@ -1,4 +1,4 @@
-"""The frame of a demo: a service, signals, errors, exit status; repeated tasks, memory in use.
+"""The frame of a demo: a service, options, signals, errors, exit status; repeated tasks, memory.
 
 The memory in use is that of this process and its descendants: JVMs, Python workers and all.
 """
@@ -11,10 +11,12 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
@@ -174,12 +176,38 @@ def staged(show: Show, keep: Path | None, tell: Callable[[Site], Sequence[Check]
     return all(check.equal for check in checks)
 
 
-def add_common_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that every demo has: ``keep`` and ``no_color``."""
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The user's choices: how many records, where state is kept, whether in colours."""
+
+    count: int
+    keep: Path | None
+    color: bool
+
+
+def parsed(
+    parser: argparse.ArgumentParser,
+    records: str,
+    bounds: tuple[int, int],
+    default: int,
+    argv: Sequence[str] | None,
+) -> Options:
+    """Return the options of a demo, of which ``--records`` gives the number of its records."""
+    least, most = bounds
+    parser.add_argument(
+        f"--{records}",
+        metavar="N",
+        dest="count",
+        type=count_between(least, most),
+        default=default,
+        help=f"how many {records}, {least} to {most} (default: {default})",
+    )
     parser.add_argument(
         "--keep", metavar="DIR", type=Path, help="keep state and logs in this (new) directory"
     )
     parser.add_argument("--no-color", action="store_true", help="no colours")
+    chosen = parser.parse_args(sys.argv[2:] if argv is None else argv)
+    return Options(chosen.count, chosen.keep, not chosen.no_color)
 
 
 def count_between(least: int, most: int) -> Callable[[str], int]:

@@ -81,7 +81,7 @@ async def heartbeat(request: Request) -> Response:
     """Note that another server lives."""
     kind, body = await accepted_body(request, (V1_JSON, JSON), HeartbeatRequest)
     context = context_of(request)
-    await context.call(context.service.heard, body.host_info.text())
+    await context.call(context.service.note_alive, body.host_info.text())
     return Response(dumps({"ok": True}), media_type=kind)
 
 

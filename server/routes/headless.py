@@ -1,4 +1,4 @@
-"""The refusals of a server that runs a file of queries, in place of its doors for statements."""
+"""Refuses statements on a server that runs a file of queries."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ async def rest(context: AppContext, answer: ReplicaAnswer, first: bytes) -> Asyn
 
 
 router = APIRouter(tags=["stores"])
-_STANDING: Final = {
+_REPLICA_STATUS: Final = {
     "type": "object",
     "properties": {
         "state": {"enum": ["RUNNING", "RESTORING"]},
@@ -124,7 +124,7 @@ _STANDINGS: Final = {
         "host": {"type": "string"},
         "standings": {
             "type": "object",
-            "additionalProperties": {"type": "object", "additionalProperties": _STANDING},
+            "additionalProperties": {"type": "object", "additionalProperties": _REPLICA_STATUS},
         },
     },
 }

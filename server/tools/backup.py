@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from ksql.app.backup.save import save
-from ksql.core import KsqlError, Settings
+from ksql.core import Settings
 from server.ownership import own_files
-from server.settings import add_configuration, odd_properties, read_configuration
+from server.settings import add_configuration, run_tool
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -32,12 +31,9 @@ def _arguments() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; its exit status is 1 when nothing was saved."""
     arguments = _arguments().parse_intermixed_args(argv)
-    logging.basicConfig(level=logging.ERROR)
-    try:
-        configuration = read_configuration(arguments.config, arguments.override)
-        for odd in odd_properties(configuration):
-            sys.stderr.write(f"ksql backup: warning: {odd}\n")
-        settings, target = Settings(configuration), arguments.directory.absolute()
+
+    def run(settings: Settings) -> None:
+        target = arguments.directory.absolute()
         with own_files(settings):
             save(
                 settings,
@@ -46,11 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                 with_state=not arguments.no_state,
                 tell=lambda line: sys.stdout.write(f"{line}\n"),
             )
-    except KsqlError as error:
-        sys.stderr.write(f"ksql backup: {error.text()}\n")
-        return 1
-    except OSError as error:
-        sys.stderr.write(f"ksql backup: {error}\n")
-        return 1
-    sys.stdout.write(f"saved in {target}\n")
-    return 0
+        sys.stdout.write(f"saved in {target}\n")
+
+    return run_tool("ksql backup", arguments, run)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from ksql.app.backup import Restore, RestoreOptions
-from ksql.core import KsqlError, Settings
+from ksql.core import Settings
 from server.ownership import own_files
-from server.settings import add_configuration, odd_properties, read_configuration
+from server.settings import add_configuration, run_tool
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -37,12 +36,8 @@ def _arguments() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; its exit status is 1 when it must be repeated, or cannot be done."""
     arguments = _arguments().parse_intermixed_args(argv)
-    logging.basicConfig(level=logging.ERROR)
-    try:
-        configuration = read_configuration(arguments.config, arguments.override)
-        for odd in odd_properties(configuration):
-            sys.stderr.write(f"ksql restore: warning: {odd}\n")
-        settings = Settings(configuration)
+
+    def run(settings: Settings) -> None:
         with own_files(settings):
             Restore(
                 settings,
@@ -51,11 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                 RestoreOptions(overwrite=arguments.overwrite, keep_state=arguments.keep_state),
                 lambda line: sys.stdout.write(f"{line}\n"),
             ).run()
-    except KsqlError as error:
-        sys.stderr.write(f"ksql restore: {error.text()}\n")
-        return 1
-    except (OSError, ValueError) as error:
-        sys.stderr.write(f"ksql restore: {error}\n")
-        return 1
-    sys.stdout.write("done: the server may be started\n")
-    return 0
+        sys.stdout.write("done: the server may be started\n")
+
+    return run_tool("ksql restore", arguments, run)

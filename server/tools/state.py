@@ -6,14 +6,13 @@ It needs no server, and may be used while one runs: nothing that was moved aside
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ksql.core import KsqlError, Settings, StartError, Trash, TrashEntry, directory
-from server.settings import add_configuration, odd_properties, read_configuration
+from ksql.core import Settings, StartError, Trash, TrashEntry, directory
+from server.settings import add_configuration, run_tool
 
 
 class NoSuchEntry(StartError):
@@ -48,24 +47,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("list takes neither names nor --all")
     if arguments.action == "remove" and bool(arguments.names) == arguments.all:
         parser.error("remove takes names, or --all")
-    logging.basicConfig(level=logging.ERROR)
-    try:
-        configuration = read_configuration(arguments.config, arguments.override)
-        for odd in odd_properties(configuration):
-            sys.stderr.write(f"ksql state: warning: {odd}\n")
-        settings = Settings(configuration)
+
+    def run(settings: Settings) -> None:
         trash = _trash(settings)
         if arguments.action == "list":
             _list(trash, settings.number("ksql.state.aside.retention.ms"))
         else:
             _remove(trash, arguments.names)
-    except KsqlError as error:
-        sys.stderr.write(f"ksql state: {error.text()}\n")
-        return 1
-    except OSError as error:
-        sys.stderr.write(f"ksql state: {error}\n")
-        return 1
-    return 0
+
+    return run_tool("ksql state", arguments, run)
 
 
 def _trash(settings: Settings) -> Trash:

@@ -38,7 +38,7 @@ _NEVER = 10**9
 
 
 @dataclass
-class Taken:
+class AnswerTimes:
     """How long the answers of a probe took, in milliseconds; ``failed`` are those without."""
 
     ms: list[float] = field(default_factory=list)
@@ -58,10 +58,10 @@ class Taken:
 
 def probe(url: str, phase: object, results: object) -> None:
     """Ask the probes in turn, each on a new connection, until the phase is negative."""
-    taken: dict[tuple[int, str], Taken] = {}
+    taken: dict[tuple[int, str], AnswerTimes] = {}
     while (now := phase.value) >= 0:  # type: ignore[attr-defined]
         for path in PROBES:
-            seen = taken.setdefault((now, path), Taken())
+            seen = taken.setdefault((now, path), AnswerTimes())
             began = time.perf_counter()
             try:
                 httpx.get(url + path, timeout=30).raise_for_status()
@@ -195,7 +195,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(slow or any(seen.failed for seen in taken.values()) or log_bytes >= 1_000_000)
 
 
-def _run(place: Path, bootstrap: str, chosen: argparse.Namespace) -> dict[tuple[int, str], Taken]:
+def _run(
+    place: Path, bootstrap: str, chosen: argparse.Namespace
+) -> dict[tuple[int, str], AnswerTimes]:
     server = ServerProcess(
         place / "log",
         ksql__state__dir=str(place / "state"),
@@ -212,7 +214,7 @@ def _run(place: Path, bootstrap: str, chosen: argparse.Namespace) -> dict[tuple[
     try:
         time.sleep(10)
         asyncio.run(observe(server, chosen, phase))
-        taken: dict[tuple[int, str], Taken] = results.get(timeout=60)
+        taken: dict[tuple[int, str], AnswerTimes] = results.get(timeout=60)
     finally:
         phase.value = -1
         prober.join(60)

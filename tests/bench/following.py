@@ -22,6 +22,7 @@ from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.model import Topic
 from ksql.views.stores.store_types import StoreType
 from ksql.views.view_maintainer import ViewMaintainer
+from tests.tables import await_table
 from tests.unit.world import World
 
 PARTITIONS = 4
@@ -73,7 +74,7 @@ def followed(kind: StoreType, bootstrap: str, topic: str, rows: int) -> Followed
         running.follow(world.catalog)
         cpu, start = _cpu_s(), time.perf_counter()
         running.start()
-        table = running.await_table(source, {}, _PATIENCE_S)
+        table = await_table(running, source, {}, _PATIENCE_S)
         seconds, cpu = time.perf_counter() - start, _cpu_s() - cpu
         running.close()
         if table is None:

@@ -306,11 +306,11 @@ def _watch_calls(module: Any) -> None:
 # --- effects of a batch ---------------------------------------------------------------------------
 
 
-def _strike(point: str, sink: str) -> None:
+def _inject(point: str, sink: str) -> None:
     """Carry out the orders for this point of a batch that writes to the topic ``sink``."""
     for order in orders():
         if order.get("batch") == point and _is_meant(order, sink):
-            _strike_once(order, point)
+            _inject_once(order, point)
 
 
 def _is_meant(order: dict[str, Any], sink: str) -> bool:
@@ -319,7 +319,7 @@ def _is_meant(order: dict[str, Any], sink: str) -> bool:
     return bool(order.get("sink", sink) == sink)
 
 
-def _strike_once(order: dict[str, Any], point: str) -> None:
+def _inject_once(order: dict[str, Any], point: str) -> None:
     """Kill the victim, wait, or fail; only once, whichever worker comes first."""
     try:
         os.close(os.open(order["hit"], os.O_CREAT | os.O_EXCL))
@@ -331,7 +331,7 @@ def _strike_once(order: dict[str, Any], point: str) -> None:
     if "go" in order:
         _await(order["go"])
     if "go" not in order or order.get("fails"):
-        raise RuntimeError(f"struck at {point}")
+        raise RuntimeError(f"watched at {point}")
 
 
 def _await(file: str) -> None:
@@ -345,13 +345,13 @@ def _around(owner: Any, name: str, before: str, after: str, sink: str) -> None:
     """``sink`` is the attribute that has the name of the topic."""
     usual = getattr(owner, name)
 
-    def struck(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _strike(before, getattr(self, sink))
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _inject(before, getattr(self, sink))
         done = usual(self, *args, **kwargs)
-        _strike(after, getattr(self, sink))
+        _inject(after, getattr(self, sink))
         return done
 
-    setattr(owner, name, struck)
+    setattr(owner, name, watched)
 
 
 def _watch_sink(module: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""A service with a query of each kind under each guarantee, in which faults strike rebuilds.
+"""A service with a query of each kind under each guarantee, in which faults hit rebuilds.
 
 Each query is held at a point of its own, as far as the engine's lock allows that. So one server is
 killed for a dozen points. Each is judged by its own rows.
@@ -25,7 +25,7 @@ from tests.crash.points import ANSWER, TURN
 from tests.crash.rebuild_model import CELLS, STREAMS, History, Rebuilt, foreign, histories, live
 from tests.crash.site import Site
 from tests.crash.switch_model import KEYS, ROUND, Cell, judge
-from tests.crash.switch_world import BATCH_STEPS, Struck, joined_table, noting, sound
+from tests.crash.switch_world import BATCH_STEPS, HaltedQuery, joined_table, noting, sound
 from tests.kafka.records import read_all, topics, unique
 from tests.kafka.servers import Refused
 from tests.waits import PATIENCE_S, await_true
@@ -84,7 +84,7 @@ def points(effects: Effects, cell: Cell, action: str) -> list[Point]:
 
 
 @dataclass
-class Standing(Struck):
+class HaltedRebuild(HaltedQuery):
     """A query at its point."""
 
     query: Rebuilt
@@ -106,7 +106,7 @@ class Standing(Struck):
         """The text that ends its rebuild."""
         return f"ABORT UPGRADE OF {self.query.name};"
 
-    def await_standing(self, file: str) -> None:
+    def await_halted(self, file: str) -> None:
         """Wait until it is held there.
 
         Raises: AssertionError.
@@ -162,11 +162,11 @@ class Service:
 
     # --- one point of each query
 
-    def strike(self, fault: str, chosen: Mapping[Cell, Point]) -> dict[Cell, Standing]:
+    def inject(self, fault: str, chosen: Mapping[Cell, Point]) -> dict[Cell, HaltedRebuild]:
         """Let the fault happen when each query is at its point."""
         known = self.histories()
-        standing = {
-            cell: Standing(
+        halted = {
+            cell: HaltedRebuild(
                 query := self.queries[cell],
                 self.site.folder,
                 point=point,
@@ -174,24 +174,24 @@ class Service:
             )
             for cell, point in chosen.items()
         }
-        for each in standing.values():
+        for each in halted.values():
             each.query.version += each.point.action != "rollback"
-        with ThreadPoolExecutor(4 * len(standing) + 4) as pool:
+        with ThreadPoolExecutor(4 * len(halted) + 4) as pool:
             try:
-                self._bring(standing.values(), pool)
-                self.feed(each.query for each in sound(standing))
-                self._let(fault, standing.values())
+                self._bring_to_points(halted.values(), pool)
+                self.feed(each.query for each in sound(halted))
+                self._inject(fault, halted.values())
             finally:
-                for each in standing.values():
+                for each in halted.values():
                     each.touch("go")
                     each.touch("launch on")
-            wait([each.answer for each in standing.values() if each.answer is not None])
-        self._settle(standing.values())
-        return standing
+            wait([each.answer for each in halted.values() if each.answer is not None])
+        self._settle(halted.values())
+        return halted
 
-    def _bring(self, standing: Iterable[Standing], pool: ThreadPoolExecutor) -> None:
+    def _bring_to_points(self, halted: Iterable[HaltedRebuild], pool: ThreadPoolExecutor) -> None:
         """Have all held at their points; one that has the engine's lock comes last."""
-        every = list(standing)
+        every = list(halted)
         orders = [order for each in every for order in each.orders()]
         self.site.order(orders=orders)
         for locks in (False, True):
@@ -199,25 +199,25 @@ class Service:
             wait([pool.submit(self._drive, each, orders, pool) for each in coming])
 
     def _drive(
-        self, each: Standing, orders: list[dict[str, Any]], pool: ThreadPoolExecutor
+        self, each: HaltedRebuild, orders: list[dict[str, Any]], pool: ThreadPoolExecutor
     ) -> None:
         try:
             each.answer = pool.submit(self.site.http.ksql, each.statement, each.query.settings)
             if each.point.action == "abort":
-                each.await_standing("turn")
+                each.await_halted("turn")
                 each.answer = pool.submit(self.site.http.ksql, each.abort)
             if each.point.part == FIRST:
-                each.await_standing("launched")
+                each.await_halted("launched")
                 stop = {"hit": each.file("held"), "go": each.file("go")}
                 orders.append({"batch": each.point.effect, "sink": each.query.name, **stop})
                 self.site.order(orders=orders)
                 self.feed([each.query])
                 each.touch("launch on")
-            each.await_standing("held")
+            each.await_halted("held")
         except AssertionError as problem:
             each.missed = str(problem)
 
-    def _let(self, fault: str, standing: Iterable[Standing]) -> None:
+    def _inject(self, fault: str, halted: Iterable[HaltedRebuild]) -> None:
         """Let the fault happen; the queries that are held continue while it does."""
         family = self.site.family()
         match fault:
@@ -227,7 +227,7 @@ class Service:
                 self.site.kill_jvm()
             case _:
                 self.site.broker.kill()
-        for each in standing:
+        for each in halted:
             each.touch("go")
             each.touch("launch on")
         if fault == "kill":
@@ -238,13 +238,13 @@ class Service:
 
     # --- afterwards
 
-    def _settle(self, standing: Iterable[Standing]) -> None:
+    def _settle(self, halted: Iterable[HaltedRebuild]) -> None:
         """Have every rebuild end, and compare all rows with the model."""
         self.site.order()
         if not self.site.runs:
             self.site.start()
         await_true("no command is in doubt", self._answers)
-        every = list(standing)
+        every = list(halted)
         for each in every:
             with noting(each):
                 self._await_ended(each)
@@ -259,7 +259,7 @@ class Service:
             if each.wrong:
                 self._create_instead(each.query)
 
-    def _await_ended(self, each: Standing) -> None:
+    def _await_ended(self, each: HaltedRebuild) -> None:
         query_id = each.query.query_id
         try:
             await_true("its rebuild ends", lambda: not self.histories()[query_id].under_way)
@@ -324,7 +324,7 @@ class Service:
         for cell, action in actions.items():
             query = self.queries[cell]
             query.version += action != "rollback"
-            each = Standing(query, self.site.folder, point=Point(action, "", ""))
+            each = HaltedRebuild(query, self.site.folder, point=Point(action, "", ""))
             text = each.abort if action == "abort" else each.statement
             parts = (STATEMENT,) if action == "abort" else (STATEMENT, *_WORKS)
             files[cell] = {part: Path(each.file(part)) for part in parts}
@@ -347,14 +347,14 @@ class Service:
         """Rebuild, roll back or abort; nothing goes wrong with that."""
         turns = []
         for query, action in actions:
-            each = Standing(query, self.site.folder, point=Point(action, STATEMENT, ""))
+            each = HaltedRebuild(query, self.site.folder, point=Point(action, STATEMENT, ""))
             turns += [(each, each.orders()[1])] if action == "abort" else []
         self.site.order(orders=[*orders, *(order for _, order in turns)])
         for query, action in actions:
-            each = Standing(query, self.site.folder, point=Point(action, "", ""))
+            each = HaltedRebuild(query, self.site.folder, point=Point(action, "", ""))
             self.site.http.ksql(each.statement, query.settings)
         for each, _ in turns:
-            each.await_standing("turn")
+            each.await_halted("turn")
             self.site.http.ksql(each.abort)
             each.touch("go")
         for query, action in actions:
@@ -450,6 +450,6 @@ def _sorted(rows: Iterable[tuple[str, dict[str, Any]]]) -> list[tuple[str, list[
     return sorted((key, sorted(value.items())) for key, value in rows)
 
 
-def _plan(each: Standing, history: History) -> str:
+def _plan(each: HaltedRebuild, history: History) -> str:
     """Which plan runs: that of before, or that of the statement."""
     return "new" if len(history.plans) > len(each.before.plans) else "old"

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.crash.rebuild_model import CELLS, KINDS
-from tests.crash.rebuild_world import ACTIONS, Effects, Point, Service, Standing, points
+from tests.crash.rebuild_world import ACTIONS, Effects, HaltedRebuild, Point, Service, points
 from tests.crash.results import Results, Row, carry_out, is_chosen, options
 from tests.crash.stage import Stage
 from tests.crash.switch_model import GUARANTEES, Cell
@@ -65,15 +65,15 @@ class Matrix:
             sys.stdout.write(f"{sum(map(len, left.values()))} points are left\n")
             while any(left.values()) and (not self._chosen.most or run < self._chosen.most):
                 for fault in FAULTS:
-                    rows = list(self._strike(fault, _some(fault, left, chance)))
+                    rows = list(self._inject(fault, _some(fault, left, chance)))
                     run += len(rows)
         finally:
             self._stage.end()
 
-    def _strike(self, fault: str, chosen: dict[Cell, Point]) -> Iterable[Row]:
+    def _inject(self, fault: str, chosen: dict[Cell, Point]) -> Iterable[Row]:
         if not chosen:
             return
-        endings, seconds = self._stage.strike(lambda it: _met(it.strike(fault, chosen)), chosen)
+        endings, seconds = self._stage.inject(lambda it: _halted(it.inject(fault, chosen)), chosen)
         for cell, (plan, wrong, answer) in endings.items():
             name = chosen[cell].name
             row = Row(*cell, name, fault, plan, seconds, len(chosen), wrong, answer)
@@ -81,10 +81,10 @@ class Matrix:
             yield row
 
 
-def _met(standing: dict[Cell, Standing]) -> dict[Cell, Standing]:
+def _halted(halted: dict[Cell, HaltedRebuild]) -> dict[Cell, HaltedRebuild]:
     """Leave out whom the fault met elsewhere, if nothing was wrong: that is no point."""
     met = {}
-    for cell, each in standing.items():
+    for cell, each in halted.items():
         if each.missed and not each.wrong:
             sys.stdout.write(f"not met: {', '.join(cell)}, {each.point.name}: {each.missed}\n")
         else:

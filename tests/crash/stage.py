@@ -11,7 +11,7 @@ import httpx
 
 from tests.crash.site import Broker, Site
 from tests.crash.switch_model import Cell
-from tests.crash.switch_world import Struck
+from tests.crash.switch_world import HaltedQuery
 from tests.kafka.records import unique
 from tests.kafka.servers import Refused
 
@@ -50,8 +50,8 @@ class Stage(Generic[World]):
             self._world = self._make(self._site)
         return self._world
 
-    def strike(
-        self, strike: Callable[[World], Mapping[Cell, Struck]], cells: Iterable[Cell]
+    def inject(
+        self, inject: Callable[[World], Mapping[Cell, HaltedQuery]], cells: Iterable[Cell]
     ) -> tuple[dict[Cell, Ending], float]:
         """Run points of those cells; return their endings, and the seconds that it took.
 
@@ -61,14 +61,14 @@ class Stage(Generic[World]):
         try:
             world = self.ready()
             began = time.monotonic()
-            struck = strike(world)
+            halted = inject(world)
         except (AssertionError, Refused, httpx.HTTPError, OSError, ValueError) as problem:
             self.give_up()
             wrong = f"{type(problem).__name__}: {problem}"
             endings = dict.fromkeys(cells, Ending("", wrong, ""))
         else:
             endings = {
-                cell: Ending(each.plan, each.wrong, each.refusal) for cell, each in struck.items()
+                cell: Ending(each.plan, each.wrong, each.refusal) for cell, each in halted.items()
             }
         return endings, round(time.monotonic() - began, 1)
 

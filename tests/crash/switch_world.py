@@ -1,4 +1,4 @@
-"""A service with a query of each kind under each guarantee, in which faults strike replacements.
+"""A service with a query of each kind under each guarantee, in which faults hit replacements.
 
 The queries are replaced at once, as far as the point allows that, so that one server is killed for
 several points. Each is judged by its own rows.
@@ -58,7 +58,7 @@ class Point:
 
 
 @dataclass
-class Struck:
+class HaltedQuery:
     """A query at a point: files that stop it, its statement's answer, what became of it."""
 
     query: Query
@@ -97,7 +97,7 @@ class Struck:
             time.sleep(0.02)
 
 
-S = TypeVar("S", bound=Struck)
+S = TypeVar("S", bound=HaltedQuery)
 
 
 def joined_table(site: Site) -> str:
@@ -126,56 +126,58 @@ class Service:
 
     # --- one point, for several queries
 
-    def strike(self, point: Point, cells: Sequence[Cell]) -> dict[Cell, Struck]:
+    def inject(self, point: Point, cells: Sequence[Cell]) -> dict[Cell, HaltedQuery]:
         """Replace the queries, and let the fault happen when all of them are at the point."""
-        struck = {cell: Struck(self.queries[cell], self.site.folder) for cell in cells}
+        halted = {cell: HaltedQuery(self.queries[cell], self.site.folder) for cell in cells}
         with ThreadPoolExecutor(4 * len(cells)) as pool:
             try:
-                self._bring(point, struck, pool)
-                self._strike(point, sound(struck), pool)
+                self._bring_to_points(point, halted, pool)
+                self._inject(point, sound(halted), pool)
             finally:
-                for each in struck.values():
+                for each in halted.values():
                     for name in ("go", "resume"):
                         each.touch(name)
-            wait([each.answer for each in struck.values() if each.answer is not None])
-        self._settle(struck.values())
-        return struck
+            wait([each.answer for each in halted.values() if each.answer is not None])
+        self._settle(halted.values())
+        return halted
 
-    def _bring(self, point: Point, struck: dict[Cell, Struck], pool: ThreadPoolExecutor) -> None:
+    def _bring_to_points(
+        self, point: Point, halted: dict[Cell, HaltedQuery], pool: ThreadPoolExecutor
+    ) -> None:
         """Have all queries, or their statements, stand at the point."""
-        for each in struck.values():
+        for each in halted.values():
             each.query.version += 1
         match point.part:
             case Part.STATEMENT:
-                self._send(struck, str(point.step), pool)
+                self._send(halted, str(point.step), pool)
                 failing = point.fault == "fail"
-                self._order_batches(struck, 1, fails=True) if failing else None
-                self._feed(each.query for each in sound(struck))
-                self._await(struck, "hit") if failing else None
+                self._order_batches(halted, 1, fails=True) if failing else None
+                self._feed(each.query for each in sound(halted))
+                self._await(halted, "hit") if failing else None
             case Part.FIRST:
-                self._send(struck, BETWEEN, pool)
+                self._send(halted, BETWEEN, pool)
                 self._order_batches(
-                    struck, int(point.step), stops=True, fails=point.fault == "fail"
+                    halted, int(point.step), stops=True, fails=point.fault == "fail"
                 )
-                self._feed(each.query for each in sound(struck))
-                for each in sound(struck):
+                self._feed(each.query for each in sound(halted))
+                for each in sound(halted):
                     each.touch("go")
-                self._await(struck, "hit")
+                self._await(halted, "hit")
             case Part.LAST:
                 batches = self._batches(
-                    struck, int(point.step), stops=True, fails=point.fault == "fail"
+                    halted, int(point.step), stops=True, fails=point.fault == "fail"
                 )
                 self.site.order(orders=batches)
-                self._feed(each.query for each in struck.values())
-                self._await(struck, "hit")
-                self._send(struck, END, pool, batches)
-                for each in sound(struck):
+                self._feed(each.query for each in halted.values())
+                self._await(halted, "hit")
+                self._send(halted, END, pool, batches)
+                for each in sound(halted):
                     each.touch("go")
                 time.sleep(_LET_IT_WORK_S)  # now it waits for the batch
 
     def _send(
         self,
-        struck: dict[Cell, Struck],
+        halted: dict[Cell, HaltedQuery],
         effect: str,
         pool: ThreadPoolExecutor,
         orders: Sequence[dict[str, Any]] = (),
@@ -188,27 +190,27 @@ class Service:
                 "held": each.file("held"),
                 "go": each.file("go"),
             }
-            for each in struck.values()
+            for each in halted.values()
         ]
         self.site.order(orders=[*holds, *orders])
-        for each in sound(struck):
+        for each in sound(halted):
             text = each.query.text("CREATE OR REPLACE")
             each.answer = pool.submit(self.site.http.ksql, text, each.query.settings)
-        self._await(struck, "held")
+        self._await(halted, "held")
 
-    def _await(self, struck: dict[Cell, Struck], file: str) -> None:
-        for each in sound(struck):
+    def _await(self, halted: dict[Cell, HaltedQuery], file: str) -> None:
+        for each in sound(halted):
             try:
                 each.await_file(file)
             except AssertionError as problem:
                 each.wrong = str(problem)
 
-    def _order_batches(self, struck: dict[Cell, Struck], step: int, **options: bool) -> None:
-        self.site.order(orders=self._batches(struck, step, **options))
+    def _order_batches(self, halted: dict[Cell, HaltedQuery], step: int, **options: bool) -> None:
+        self.site.order(orders=self._batches(halted, step, **options))
 
     @staticmethod
     def _batches(
-        struck: dict[Cell, Struck], step: int, *, stops: bool = False, fails: bool = False
+        halted: dict[Cell, HaltedQuery], step: int, *, stops: bool = False, fails: bool = False
     ) -> list[dict[str, Any]]:
         return [
             {
@@ -218,14 +220,16 @@ class Service:
                 "fails": fails,
                 **({"go": each.file("resume")} if stops else {}),
             }
-            for cell, each in struck.items()
+            for cell, each in halted.items()
         ]
 
-    def _strike(self, point: Point, struck: Sequence[Struck], pool: ThreadPoolExecutor) -> None:
+    def _inject(
+        self, point: Point, halted: Sequence[HaltedQuery], pool: ThreadPoolExecutor
+    ) -> None:
         """Let the fault happen; what stands goes on while it does."""
-        begun = [pool.submit(act) for act in self._acts(point.fault, [s.query for s in struck])]
+        begun = [pool.submit(act) for act in self._acts(point.fault, [s.query for s in halted])]
         wait(begun, timeout=_LET_IT_WORK_S)
-        for each in struck:
+        for each in halted:
             each.touch("go")
             each.touch("resume")
         for future in begun:
@@ -255,14 +259,14 @@ class Service:
 
     # --- afterwards
 
-    def _settle(self, struck: Iterable[Struck]) -> None:
+    def _settle(self, halted: Iterable[HaltedQuery]) -> None:
         """Have everything run again, and compare all rows with the model."""
         self.site.order()
         if not self.site.runs:
             self.site.start()
         await_true("no command is in doubt", self._answers)
         ids = self.ids()
-        for each in struck:
+        for each in halted:
             with noting(each):
                 if each.query.name in ids:
                     with contextlib.suppress(Refused):
@@ -271,12 +275,12 @@ class Service:
                     each.plan = "ended"
                     self._judge(each.query, ended=True)
                     self.queries[each.query.cell] = each.query = self._create(each.query.cell)
-        self._feed(each.query for each in sound(struck))
-        for each in sound(struck):
+        self._feed(each.query for each in sound(halted))
+        for each in sound(halted):
             with noting(each):
                 new = self._verify(each.query) == each.query.version
                 each.plan = each.plan or ("new" if new else "old")
-        for each in struck:
+        for each in halted:
             if each.wrong:
                 self._create_instead(each.query)
 
@@ -382,16 +386,16 @@ class Service:
 
 
 @contextlib.contextmanager
-def noting(struck: Struck) -> Any:
+def noting(halted: HaltedQuery) -> Any:
     """What goes wrong with one query is told, and the others go on."""
     try:
         yield
     except (AssertionError, Refused) as problem:
-        struck.wrong = f"{type(problem).__name__}: {problem}"
+        halted.wrong = f"{type(problem).__name__}: {problem}"
 
 
-def sound(struck: Mapping[Cell, S] | Iterable[S]) -> list[S]:
-    every = struck.values() if isinstance(struck, Mapping) else struck
+def sound(halted: Mapping[Cell, S] | Iterable[S]) -> list[S]:
+    every = halted.values() if isinstance(halted, Mapping) else halted
     return [each for each in every if not each.wrong]
 
 

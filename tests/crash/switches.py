@@ -29,7 +29,7 @@ from tests.crash.switch_world import END, Part, Point, Service
 
 QUERY_FAULTS = ("pause", "terminate", "alter", "fail")
 SERVER_FAULTS = ("broker", "jvm", "kill")
-"""Those that strike all queries at once; much has to be started again after them."""
+"""Those that inject all queries at once; much has to be started again after them."""
 FAULTS = (*QUERY_FAULTS, *SERVER_FAULTS)
 TOGETHER = ("trial", END, BETWEEN, ANSWER)
 """Effects at which several statements can stand; at others one of them has the engine's lock."""
@@ -86,7 +86,7 @@ class Matrix:
 
     def run(self, point: Point, cells: Sequence[Cell]) -> list[Row]:
         """The lines of a point."""
-        endings, seconds = self._stage.strike(lambda it: it.strike(point, cells), cells)
+        endings, seconds = self._stage.inject(lambda it: it.inject(point, cells), cells)
         return [
             Row(*cell, point.name(cell), point.fault, plan, seconds, len(cells), wrong, answer)
             for cell, (plan, wrong, answer) in endings.items()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import httpx
 
-from ksql.cluster.members import Alone
+from ksql.cluster.members import SingleServer
 from ksql.cluster.replicas.cluster_status import ENABLED, own_server
 from ksql.cluster.replicas.partition_assignment import PartitionAssignment
 from ksql.cluster.replicas.replica_service import ReplicaService
@@ -56,7 +56,7 @@ class FuzzedService(MemoryService):
         super().__init__(world.engine, world.topics, world.services, world.settings, follow=False)
         beating = Settings({ENABLED: "true"})
         admin = MemoryExtents(world.topics)
-        assignment = PartitionAssignment(Alone(own_server(beating)), 0)
+        assignment = PartitionAssignment(SingleServer(own_server(beating)), 0)
         self.replicas = ReplicaService(beating, assignment, NoTables(), admin, lambda: 1000)
         self.cluster = self.replicas.cluster
         self.host = self.replicas.host
@@ -69,8 +69,8 @@ class FuzzedService(MemoryService):
     def cluster_status(self):
         return self.cluster.status()
 
-    def heard(self, host):
-        self.cluster.heard(host)
+    def note_alive(self, host):
+        self.cluster.note_alive(host)
 
     def reported(self, host, lags):
         self.cluster.reported(host, lags)
@@ -113,7 +113,7 @@ class Doors:
 
         Raises: Defect; what the application itself lets through.
         """
-        with self._heard():
+        with self._noting_failures():
             answer = asyncio.run(self._send(method, path, request))
         if self._failures.seen:
             raise Defect(self._failures.seen.pop())
@@ -132,7 +132,7 @@ class Doors:
             return await client.request(method, path, **request)
 
     @contextmanager
-    def _heard(self):
+    def _noting_failures(self):
         self._failures.seen.clear()
         loggers = [logging.getLogger(name) for name in ("server", "ksql")]
         for each in loggers:

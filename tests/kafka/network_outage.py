@@ -16,7 +16,7 @@ from tests.waits import await_true
 _CHUNK = 65536
 
 
-class Way:
+class CuttableProxy:
     """A TCP proxy in a thread; while it is cut, it accepts nothing and carries nothing."""
 
     def __init__(self, target: int) -> None:
@@ -93,10 +93,10 @@ class Way:
 
 
 @contextlib.contextmanager
-def broker_with_a_way(folder: Path) -> Iterator[tuple[str, str, Way]]:
+def broker_with_a_way(folder: Path) -> Iterator[tuple[str, str, CuttableProxy]]:
     """A broker: its own address, the address by the way, and the way."""
     side = free_port()
-    way = Way(side)
+    way = CuttableProxy(side)
 
     def two_listeners(settings: dict[str, str]) -> None:
         settings["listeners"] += f",SIDE://127.0.0.1:{side}"

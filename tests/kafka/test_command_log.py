@@ -57,16 +57,16 @@ def followed(log, commands, count):
 def test_a_follower_takes_nothing_of_a_topic_that_was_recreated(opened, broker):
     first, _ = opened()
     for number in range(2):
-        with first.begin() as pen:
-            pen.append(command(number))
+        with first.begin() as transaction:
+            transaction.append(command(number))
     follower, commands = opened(following=True)
     assert followed(follower, commands, 2) == [command(0), command(1)]
     admin = Admin(KafkaSettings(broker.bootstrap, timeout_s=PATIENCE_S))
     admin.delete(first.topic)
     second, _ = opened()
     for number in range(5, 9):  # longer than the former one was
-        with second.begin() as pen:
-            pen.append(command(number))
+        with second.begin() as transaction:
+            transaction.append(command(number))
     with pytest.raises(CommandTopicRecreated):
         follower.catch_up()
     with pytest.raises(CommandTopicRecreated):
@@ -78,9 +78,9 @@ def test_commands_in_quick_succession_get_the_offsets_they_were_promised(opened)
     log, commands = opened()
     promised = []
     for number in range(40):
-        with log.begin() as pen:
-            promised.append((pen.offset, command(number)))
-            pen.append(command(number))
+        with log.begin() as transaction:
+            promised.append((transaction.offset, command(number)))
+            transaction.append(command(number))
     assert commands == []  # its own are not told
     _, replayed = opened()
     assert replayed == promised
@@ -89,13 +89,13 @@ def test_commands_in_quick_succession_get_the_offsets_they_were_promised(opened)
 def test_commands_of_another_server_are_delivered_before_the_writer_may_append(opened):
     first, commands = opened()
     second, replayed = opened()
-    with second.begin() as pen:
-        pen.append(command(1))
-        where = pen.offset
-    with first.begin() as pen:
+    with second.begin() as transaction:
+        transaction.append(command(1))
+        where = transaction.offset
+    with first.begin() as transaction:
         assert commands == [(where, command(1))]
         with pytest.raises(ProducerFenced, match="another server"):
-            pen.append(command(2))
+            transaction.append(command(2))
     assert replayed == []
 
 
@@ -104,20 +104,20 @@ def test_follower_reads_new_commands_and_fences_nobody_before_it_takes_over(open
     writer, _ = opened()
     promised = []
     for number in (1, 2):
-        with writer.begin() as pen:
-            promised.append((pen.offset, command(number)))
-            pen.append(command(number))
+        with writer.begin() as transaction:
+            promised.append((transaction.offset, command(number)))
+            transaction.append(command(number))
         followed(follower, commands, len(promised))
         assert commands == promised
         assert follower.catch_up() > promised[-1][0]
-    with writer.begin() as pen:
-        pen.append(command(3))
+    with writer.begin() as transaction:
+        transaction.append(command(3))
     follower.acquire()
     assert [each for _, each in commands] == [command(1), command(2), command(3)]
-    with writer.begin() as pen, pytest.raises(ProducerFenced):
-        pen.append(command(4))
-    with follower.begin() as pen:
-        pen.append(command(5))
+    with writer.begin() as transaction, pytest.raises(ProducerFenced):
+        transaction.append(command(4))
+    with follower.begin() as transaction:
+        transaction.append(command(5))
     last, replayed = opened(following=True)
     assert followed(last, replayed, 4) == [command(n) for n in (1, 2, 3, 5)]
 
@@ -150,9 +150,9 @@ class Log:
         self.followed.append(taken.id)
 
     def append(self, number):
-        with self.opened() as log, log.begin() as pen:
-            pen.append(command(number))
-            return pen.offset
+        with self.opened() as log, log.begin() as transaction:
+            transaction.append(command(number))
+            return transaction.offset
 
     def damage(self, key=b'"stream/`X`/create"', value=b"{"):
         """Write a record that is no command; its offset."""
@@ -236,10 +236,10 @@ def test_unreadable_command_arrives_while_the_server_runs(one):
             pass
         with one.opened(bad):
             pass
-        with log.begin() as pen:  # another server gave it up meanwhile
+        with log.begin() as transaction:  # another server gave it up meanwhile
             assert log.sound
             with pytest.raises(ProducerFenced):
-                pen.append(command(2))
+                transaction.append(command(2))
 
 
 def test_readable_command_that_is_skipped_holds_all_the_same(one):

@@ -64,17 +64,17 @@ def lose_the_answer(log, *, after):
 def test_the_log_says_itself_whether_a_command_counts(kafka, after):
     service_id = unique("doubt") + "_"
     log, seen = opened(kafka, service_id)
-    with log.begin() as pen:
-        pen.append(command("A"))
+    with log.begin() as transaction:
+        transaction.append(command("A"))
     lose_the_answer(log, after=after)
     if after:
-        with log.begin() as pen:
-            pen.append(command("B"))
+        with log.begin() as transaction:
+            transaction.append(command("B"))
     else:
-        with pytest.raises(NotCommitted), log.begin() as pen:
-            pen.append(command("B"))
-    with log.begin() as pen:
-        pen.append(command("C"))
+        with pytest.raises(NotCommitted), log.begin() as transaction:
+            transaction.append(command("B"))
+    with log.begin() as transaction:
+        transaction.append(command("C"))
     log.catch_up()
     assert seen == []
     again, replayed = opened(kafka, service_id)
@@ -92,8 +92,8 @@ def test_as_long_as_kafka_is_away_it_stays_in_doubt(kafka, monkeypatch):
         raise KafkaUnreachable("nowhere", "no answer")
 
     monkeypatch.setattr(log._sender, "reopen", away)
-    with pytest.raises(CommandInDoubt), log.begin() as pen:
-        pen.append(command("A"))
+    with pytest.raises(CommandInDoubt), log.begin() as transaction:
+        transaction.append(command("A"))
     with pytest.raises(CommandInDoubt):
         log.catch_up()
     with pytest.raises(KafkaUnreachable):
@@ -125,11 +125,11 @@ def test_a_transaction_that_could_not_be_given_up_stops_no_later_statement(kafka
             raise OSError("odd")
 
         patch.setattr(log._sender, "send", send)
-        with pytest.raises(OSError, match="odd"), log.begin() as pen:
-            pen.append(command("A"))
-    with log.begin() as pen:
-        pen.append(command("B"))
-    assert log.catch_up() == pen.offset + 2
+        with pytest.raises(OSError, match="odd"), log.begin() as transaction:
+            transaction.append(command("A"))
+    with log.begin() as transaction:
+        transaction.append(command("B"))
+    assert log.catch_up() == transaction.offset + 2
     assert seen == []
     log.close()
 
@@ -155,8 +155,8 @@ def test_broker_that_hangs_during_the_commit(broker, kafka):
     log._sender._step = step
     counts = None
     try:
-        with log.begin() as pen:
-            pen.append(command("A"))
+        with log.begin() as transaction:
+            transaction.append(command("A"))
         counts = True
     except NotCommitted:
         counts = False
@@ -166,8 +166,8 @@ def test_broker_that_hangs_during_the_commit(broker, kafka):
         going_on.join()
         counts = log.settle()
     log._sender._step = usual
-    with log.begin() as pen:
-        pen.append(command("B"))
+    with log.begin() as transaction:
+        transaction.append(command("B"))
     _again, replayed = opened(kafka, service_id)
     assert [name[8] for name in replayed] == (["A", "B"] if counts else ["B"])
 

@@ -177,12 +177,12 @@ def test_ten_queries_are_back_soon_after_a_kill(tmp_path, record_property):
     server.stop()
 
 
-STRANGE = "with blank+plus@at ümläut %41"
+ODD_NAME = "with blank+plus@at ümläut %41"
 
 
 @pytest.mark.proof
 def test_any_letter_may_be_in_the_path_of_the_state(tmp_path):
-    state = tmp_path / STRANGE
+    state = tmp_path / ODD_NAME
     for expected in (1, 2):
         server = ServerProcess(
             tmp_path / "log", ksql__state__dir=str(state), ksql__spark__master="local[2]"
@@ -205,4 +205,4 @@ def test_any_letter_may_be_in_the_path_of_the_state(tmp_path):
         commits = state / "default_" / "queries" / query / "commits"
         await_true("its checkpoint is there", lambda path=commits: [*path.glob("[0-9]*")])
         server.stop()
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [STRANGE]
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [ODD_NAME]

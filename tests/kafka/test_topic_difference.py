@@ -14,7 +14,7 @@ from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.kafka.producers.worker_producer import RecordRefused
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.topic_difference import Counts, PartitionsDiffer, TopicDifference, Writing
+from ksql.kafka.topic_difference import Counts, PartitionsDiffer, TopicDifference, WriteOptions
 from ksql.kafka.versions import HEADER
 from ksql.sql.catalog.model import Topic
 from tests.waits import PATIENCE_S
@@ -25,7 +25,7 @@ NOW_MS = 1_700_000_999_000
 GUARANTEES = ["at_least_once", "exactly_once_v2"]
 
 
-class Room:
+class Scene:
     def __init__(self, bootstrap):
         self.kafka = KafkaSettings(bootstrap, timeout_s=PATIENCE_S)
         self.admin = Admin(self.kafka)
@@ -53,7 +53,7 @@ class Room:
     def equalize(self, origin, target, guarantee, may_write=None):
         config = {name: str(value) for name, value in self.kafka.producer().items()}
         name = f"{target}-cutover" if guarantee == "exactly_once_v2" else None
-        writing = Writing(config, name, may_write or self.may_write, NOW_MS)
+        writing = WriteOptions(config, name, may_write or self.may_write, NOW_MS)
         return self.difference.equalize(origin, target, writing)
 
     def may_write(self):
@@ -71,7 +71,7 @@ class Room:
 
 @pytest.fixture
 def room(broker):
-    yield Room(broker.bootstrap)
+    yield Scene(broker.bootstrap)
     timestamp_zero.close()
 
 

@@ -10,7 +10,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME
 from tests.bench.peers import checks
 from tests.bench.peers.checks import Outputs, WrongOutput
 from tests.bench.peers.inputs import BASE_MS, Orders, Payments
-from tests.bench.peers.standing import Run, Standing
+from tests.bench.peers.rounds import Rounds, Run
 from tests.bench.peers.workloads import BY_NAME, DECLARED, WORKLOADS
 from tests.bench.statements import AMOUNTS, LEAST
 from tests.unit.world import World
@@ -121,10 +121,10 @@ def test_fewer_changes_are_right_only_where_they_are_coalesced(monkeypatch):
 
 
 def test_the_ratios_are_of_medians():
-    standing = Standing("W", "about", every_change=True)
-    standing.ours = [Run(rate, 8.0, 2.0, 900) for rate in (50.0, 80.0, 90.0)]
-    standing.theirs = [Run(rate, 4.0, 1.0, 300, 200.0) for rate in (90.0, 100.0, 400.0)]
-    assert standing.ratios() == {
+    rounds = Rounds("W", "about", every_change=True)
+    rounds.ours = [Run(rate, 8.0, 2.0, 900) for rate in (50.0, 80.0, 90.0)]
+    rounds.theirs = [Run(rate, 4.0, 1.0, 300, 200.0) for rate in (90.0, 100.0, 400.0)]
+    assert rounds.ratios() == {
         "throughput": 0.8,
         "throughput_of_steady": 0.4,
         "cpu": 2.0,

@@ -48,7 +48,7 @@ class HeartbeatsOff(NotFound):
 
 
 @dataclass(frozen=True, slots=True)
-class _Other:
+class _OtherServer:
     """Another server, by its own reports."""
 
     heard_ms: int
@@ -73,7 +73,7 @@ class Cluster:
         self._local_replicas = local_replicas
         self._tables = tables
         self._now_ms = now_ms
-        self._others: dict[Server, _Other] = {}
+        self._others: dict[Server, _OtherServer] = {}
         self._lock = threading.Lock()
 
     def status(self) -> ClusterStatus:
@@ -107,7 +107,7 @@ class Cluster:
             {name: StateStoreLags(lags) for name, lags in by_store.items()}, self._now_ms()
         )
 
-    def heard(self, host: str) -> None:
+    def note_alive(self, host: str) -> None:
         """Note that another server lives; one that is no member is not noted.
 
         Raises: HeartbeatsOff.
@@ -167,11 +167,11 @@ class Cluster:
         if not self._enabled:
             raise HeartbeatsOff
 
-    def _known(self, server: Server) -> _Other:
+    def _known(self, server: Server) -> _OtherServer:
         with self._lock:
-            return self._others.get(server) or _Other(0)
+            return self._others.get(server) or _OtherServer(0)
 
-    def _note(self, host: str, change: Callable[[_Other], _Other]) -> None:
+    def _note(self, host: str, change: Callable[[_OtherServer], _OtherServer]) -> None:
         """Change what is known of a member; what is known of servers that left is forgotten."""
         members = self._assignment.others()
         with self._lock:
@@ -180,7 +180,7 @@ class Cluster:
             }
             for server in members:
                 if str(server) == host:
-                    self._others[server] = change(self._others.get(server) or _Other(0))
+                    self._others[server] = change(self._others.get(server) or _OtherServer(0))
 
     def _held(self, server: Server) -> dict[str, ActiveStandby]:
         """Return the stores that are placed with a server, by query."""

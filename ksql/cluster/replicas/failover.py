@@ -29,7 +29,7 @@ from ksql.cluster.replicas.read_request import (
 )
 from ksql.cluster.replicas.replica_status import ReadPolicy, ReplicaStatus, StalenessLimits
 from ksql.core import KsqlError, PartitionId
-from ksql.views.stores import Hidden, Rows, Stored, StoredRow, united
+from ksql.views.stores import HiddenWindows, Rows, Stored, StoredRow, united
 
 _MOST_KEYS = 1000
 
@@ -108,9 +108,9 @@ class FailoverRows(Rows):
     named: bool = False
     _way: Route | None = None
     _chosen: tuple[Server, ReadPolicy] | None = None
-    _hidden: Hidden | None = None
+    _hidden: HiddenWindows | None = None
 
-    def hidden(self) -> Hidden | None:
+    def hidden(self) -> HiddenWindows | None:
         """Return which windows the replicas that were read do not show."""
         return self._hidden
 

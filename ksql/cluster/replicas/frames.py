@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import orjson
 
 from ksql.core import ServerError
-from ksql.views.stores import Hidden, Stored, StoredRow
+from ksql.views.stores import HiddenWindows, Stored, StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -68,10 +68,10 @@ class End(NamedTuple):
     """
 
     seen: int | None = None
-    hidden: Hidden | None = None
+    hidden: HiddenWindows | None = None
 
 
-def end(seen: int | None, hidden: Hidden | None = None) -> bytes:
+def end(seen: int | None, hidden: HiddenWindows | None = None) -> bytes:
     """Return the last frame of a whole answer; servers of before read the offset alone."""
     if seen is None:
         return frame(END)
@@ -89,7 +89,7 @@ def end_of(data: bytes) -> End:
     try:
         fields = orjson.loads(data)
         windows = fields.get("hidden")
-        return End(int(fields["seen"]), windows and Hidden(*map(int, windows)))
+        return End(int(fields["seen"]), windows and HiddenWindows(*map(int, windows)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BrokenFrames(f"its end cannot be read: {error}") from error
 

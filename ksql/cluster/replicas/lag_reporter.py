@@ -1,4 +1,4 @@
-"""Reports lags of stores to the service's other servers, and what has moved to them.
+"""Reports lags of stores to the other servers, and gives up partitions that they have taken over.
 
 While others live, this server looks once a second how far its stores are behind their topics.
 Partitions that have moved away are given up once each of their new holders runs.
@@ -59,9 +59,9 @@ class LagReporter:
         self._peers = peers
         self._cluster = cluster
         self._credentials = credentials
-        self._work = [_Every(_LOOK_S, self.look)]
+        self._work = [_PeriodicTask(_LOOK_S, self.look)]
         if settings.flag(REPORTING) and settings.flag(ENABLED):
-            self._work.append(_Every(settings.number(_REPORT_MS) / 1000, self._report))
+            self._work.append(_PeriodicTask(settings.number(_REPORT_MS) / 1000, self._report))
         self._pool = ThreadPoolExecutor(_AT_ONCE, "lag-reporter")
         self._sending: dict[tuple[str, Server], Future[None]] = {}
         self._outage = RepeatedFailure(_log, "talk_failed", (Unreachable,))
@@ -177,7 +177,7 @@ class LagReporter:
             _log.debug("not_sent", extra={"to": str(server), "reason": str(problem)})
 
 
-class _Every:
+class _PeriodicTask:
     """A piece of work that is done again and again."""
 
     def __init__(self, seconds: float, work: Callable[[], None]) -> None:

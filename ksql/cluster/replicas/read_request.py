@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast, get_ar
 from ksql.cluster.replicas.partition_assignment import Role
 from ksql.cluster.replicas.replica_status import ReadPolicy, ReplicaStatus, StalenessLimits, State
 from ksql.core import versioned_json
-from ksql.views.stores import Hidden, Stored, StoredRow
+from ksql.views.stores import HiddenWindows, Stored, StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -194,7 +194,7 @@ class ReadResult:
     answers: Iterator[list[Stored | None]] | None = None
     rows: Iterator[list[StoredRow]] | None = None
     seen: Callable[[], int | None] = _unknown
-    hidden: Callable[[], Hidden | None] = _unknown
+    hidden: Callable[[], HiddenWindows | None] = _unknown
 
 
 class ReplicaReader(Protocol):

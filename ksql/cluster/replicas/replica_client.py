@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Generator, Iterator
 
-    from ksql.cluster.calls import Called
+    from ksql.cluster.calls import PeerAnswer
     from ksql.cluster.members import Server
     from ksql.core import ServerSecret
-    from ksql.views.stores import Hidden
+    from ksql.views.stores import HiddenWindows
 
 T = TypeVar("T")
 _CONNECT_S: Final = 1.0
@@ -77,7 +77,7 @@ class Peers:
 
     def replicas_of(self, server: Server, credentials: str = "") -> ReplicaReader:
         """Return a server's replicas, read with these credentials (an Authorization header)."""
-        return _Remote(self, server, credentials)
+        return _RemoteReplicas(self, server, credentials)
 
     def replica_statuses(
         self, server: Server, credentials: str = ""
@@ -129,7 +129,7 @@ class Peers:
         credentials: str,
         body: bytes = b"",
         timeout_s: float | None = None,
-    ) -> Iterator[Called]:
+    ) -> Iterator[PeerAnswer]:
         """Send a request; its answer has begun well, and is closed at the end.
 
         Raises: Unreachable; ReadRejected for a server that starts, ends, or does not know the path.
@@ -168,7 +168,7 @@ class Peers:
             self._down.pop(server, None)
 
 
-class _Remote(ReplicaReader):
+class _RemoteReplicas(ReplicaReader):
     """The replicas of one other server."""
 
     def __init__(self, peers: Peers, server: Server, credentials: str) -> None:
@@ -189,7 +189,7 @@ class _Remote(ReplicaReader):
                 for _ in range(_END_OF_REFUSAL):
                     next(received, None)
             raise ReadRejected(status)
-        ended = _Ended()
+        ended = _AnswerEnd()
         if ask.keys is not None:
             answers = ended.of(received, frames.stored_answers)
             return ReadResult(status, answers=answers, seen=ended.seen, hidden=ended.hidden)
@@ -212,7 +212,7 @@ class _Remote(ReplicaReader):
             raise Unreachable(error.text()) from error
 
 
-class _Ended:
+class _AnswerEnd:
     """The end of an answer, once it has come."""
 
     def __init__(self) -> None:
@@ -222,7 +222,7 @@ class _Ended:
         """Return the offset that the end says; None before it."""
         return self._end.seen
 
-    def hidden(self) -> Hidden | None:
+    def hidden(self) -> HiddenWindows | None:
         """Return the hidden windows that the end says; None before it."""
         return self._end.hidden
 
@@ -238,7 +238,7 @@ class _Ended:
                     yield read(data)
 
 
-def _refusal(called: Called) -> str:
+def _refusal(called: PeerAnswer) -> str:
     """Return why a server did not answer well, as it says itself."""
     text = b""
     for piece in called.pieces():

@@ -1,4 +1,4 @@
-"""Candidates whose input grows faster than they read: they would never be cut over."""
+"""Detects candidates that do not catch up, as their input grows faster than they read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Candidate(NamedTuple):
         return cls(rebuild.candidate.version, rebuild.candidate.offset)
 
 
-class Growth(NamedTuple):
+class CatchUpSpeed(NamedTuple):
     """The speed of a candidate that does not catch up, and that of its input, in records/s."""
 
     read_per_second: float
@@ -51,7 +51,7 @@ class Growth(NamedTuple):
         )
 
 
-class _Look(NamedTuple):
+class _Measurement(NamedTuple):
     at_s: float
     position: int
     left: int
@@ -65,10 +65,10 @@ class CatchUp:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._looks: dict[Candidate, deque[_Look]] = {}
-        self._growths: dict[Candidate, Growth] = {}
+        self._looks: dict[Candidate, deque[_Measurement]] = {}
+        self._growths: dict[Candidate, CatchUpSpeed] = {}
 
-    def growth(self, candidate: Candidate) -> Growth | None:
+    def growth(self, candidate: Candidate) -> CatchUpSpeed | None:
         """Return the speeds of a candidate that does not catch up; None if it does."""
         return self._growths.get(candidate)
 
@@ -91,7 +91,7 @@ class CatchUp:
         looks = self._looks.setdefault(candidate, deque())
         if looks and looks[-1].position == position:
             return
-        looks.append(_Look(self._clock(), position, records_to_read(progress)))
+        looks.append(_Measurement(self._clock(), position, records_to_read(progress)))
         while len(looks) > 2 and looks[-1].at_s - looks[1].at_s >= _KEPT_S:
             looks.popleft()
         first, last = looks[0], looks[-1]
@@ -102,7 +102,7 @@ class CatchUp:
         falls_back = last.left >= first.left and last.left > max_lag_s * read
         before = self._growths.pop(candidate, None)
         if falls_back:
-            growth = Growth(read, read + (last.left - first.left) / passed_s)
+            growth = CatchUpSpeed(read, read + (last.left - first.left) / passed_s)
             self._growths[candidate] = growth
             if before is None:
                 extra = {"query": candidate.version.name, "why": str(growth)}

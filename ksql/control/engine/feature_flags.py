@@ -1,4 +1,4 @@
-"""Parts of the language that a server may switch off."""
+"""Refuses statements with parts of the language that this server has switched off."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class CommandLog(Protocol):
     """The order of truth."""
 
     def begin(self) -> AbstractContextManager[Transaction]:
-        """Read to the end, then hold the pen; leaving without ``append`` writes nothing."""
+        """Read to the end, then hold the right to append; without ``append`` nothing is written."""
 
     def settle(self) -> bool:
         """Return whether the command in doubt counts, by the log itself.
@@ -102,7 +102,7 @@ class MemoryLog:
 
     @contextmanager
     def begin(self) -> Iterator[_MemoryWriter]:
-        """Give the pen."""
+        """Give a transaction."""
         yield _MemoryWriter(self)
 
 

@@ -1,4 +1,4 @@
-"""A replacement that waits for its query's batches while other statements are carried out.
+"""Lets a query have one replacement at a time, while other statements are carried out.
 
 It is prepared and its query reserved under the engine's lock. Outside of it the new plan is tried
 without an effect, and the old one's batch is waited for. Then the statement is prepared once more,

@@ -366,7 +366,7 @@ class KafkaCommandLog:
 
     @contextmanager
     def begin(self) -> Iterator[_LogWriter]:
-        """Read to the end, then hold the pen.
+        """Read to the end, then hold the right to append.
 
         Raises: CommandTopicLost, and what ``catch_up`` does.
         """

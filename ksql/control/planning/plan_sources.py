@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
+class KeepingQuery:
     """The query that keeps the rows of a SOURCE table, and the topic that it writes."""
 
     plan: QueryPlan
@@ -44,7 +44,7 @@ class PlannedSource:
 
     source: DataSource
     settled: topics.SettledTopic
-    keeper: Keeper | None = None
+    keeper: KeepingQuery | None = None
 
 
 def declared(resolved: ResolvedSource, inputs: PlanningInputs) -> PlannedSource:
@@ -117,7 +117,7 @@ def _kept(
     plan = query_plan(query_id, _sink(source, kept), (source,), whole, source.partitions)
     policy = "compact" if source.window is None else "compact,delete"
     topic = Topic(kept.topic, source.partitions, source.replicas, {"cleanup.policy": policy})
-    return PlannedSource(source, settled, Keeper(plan, topic))
+    return PlannedSource(source, settled, KeepingQuery(plan, topic))
 
 
 def _topic(query_id: QueryId, source: DataSource, inputs: PlanningInputs) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from ksql.control.statements.insert_values import check_count
     from ksql.control.statements.inserts_stream import RowWriter, row_writer
-    from ksql.control.statements.queriesfile import FILE, StatedCommands, left_to_run
+    from ksql.control.statements.queriesfile import FILE, StatementsOfCatalog, left_to_run
     from ksql.control.statements.reports import PATH, QUERY, HostReport, QueryDetails
     from ksql.control.statements.services import (
         CommandRate,
@@ -62,7 +62,7 @@ else:
             "execute": ("HANDLERS Health RequestFailed ServerInfo UnknownField run session single"),
             "insert_values": "check_count",
             "inserts_stream": "RowWriter row_writer",
-            "queriesfile": "FILE StatedCommands left_to_run",
+            "queriesfile": "FILE StatementsOfCatalog left_to_run",
             "reports": "HostReport PATH QUERY QueryDetails",
             "services": (
                 "CommandRate Delivery Monitor Offsets QueryHealth Request OpenPush "
@@ -98,7 +98,7 @@ __all__ = [
     "ServerInfo",
     "Services",
     "StageState",
-    "StatedCommands",
+    "StatementsOfCatalog",
     "SwitchPoint",
     "TopicPartition",
     "UnknownField",

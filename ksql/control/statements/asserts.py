@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
-from ksql.control.statements.services import StillWaiting
+from ksql.control.statements.services import ConditionPending
 from ksql.core import AssertionFailed, RegistryMissing, StatementError
 from ksql.formats import SchemaNotFound
 from ksql.sql.syntax import ast
@@ -41,7 +41,7 @@ class WaitsTooLong(StatementError):
 def assert_topic(stmt: ast.AssertTopic, request: Request) -> e.Entity:
     """Answer if the assertion holds.
 
-    Raises: StillWaiting, of AssertionFailed, if not; WaitsTooLong.
+    Raises: ConditionPending, of AssertionFailed, if not; WaitsTooLong.
     """
     patience_ms = _patience_ms(stmt, _TOPIC_TIMEOUT, request)
     _hold(_problem(stmt, request), patience_ms)
@@ -51,7 +51,7 @@ def assert_topic(stmt: ast.AssertTopic, request: Request) -> e.Entity:
 def assert_schema(stmt: ast.AssertSchema, request: Request) -> e.Entity:
     """Answer if the assertion holds; with both a subject and an id, the subject must have it.
 
-    Raises: StillWaiting, of AssertionFailed, if not; WaitsTooLong, RegistryMissing,
+    Raises: ConditionPending, of AssertionFailed, if not; WaitsTooLong, RegistryMissing,
         RegistryUnreachable.
     """
     if stmt.subject is None and stmt.schema_id is None:
@@ -79,7 +79,7 @@ def _patience_ms(stmt: ast.AssertTopic | ast.AssertSchema, setting: str, request
 
 def _hold(problem: str | None, patience_ms: int) -> None:
     if problem is not None:
-        raise StillWaiting(AssertionFailed(problem), patience_ms)
+        raise ConditionPending(AssertionFailed(problem), patience_ms)
 
 
 def _schema_problem(stmt: ast.AssertSchema, registry: Registry) -> str | None:

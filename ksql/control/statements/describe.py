@@ -1,4 +1,4 @@
-"""DESCRIBE: one thing in full."""
+"""DESCRIBE of a source, a function, all streams or tables, and of queries for EXPLAIN."""
 
 from __future__ import annotations
 

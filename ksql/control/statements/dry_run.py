@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ksql.control.statements import entities as e
 from ksql.control.statements.execute import (
     HANDLERS,
-    Checked,
+    CheckedStatement,
     RequestFailed,
     sandbox,
     session,
@@ -69,7 +69,7 @@ def dry_run(
     return answers
 
 
-def _answer(checked: Checked, request: Request) -> DryRun:
+def _answer(checked: CheckedStatement, request: Request) -> DryRun:
     statement = checked.parsed.statement
     request.text = checked.parsed.text
     try:

@@ -26,7 +26,7 @@ from ksql.control.statements import (
 )
 from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
 from ksql.control.statements.entities import ConsistencyToken, warned
-from ksql.control.statements.services import Request, Services, StillWaiting
+from ksql.control.statements.services import ConditionPending, Request, Services
 from ksql.core import KsqlError, NotSupportedYet, QueryOnWrongEndpoint, StatementError
 from ksql.core.types import SqlType
 from ksql.exec import Topics
@@ -129,7 +129,7 @@ class Execution:
         while self._left:
             try:
                 self._carry_out(self._left[0])
-            except StillWaiting as waiting:
+            except ConditionPending as waiting:
                 self._wait(waiting)
                 return None
             except KsqlError as error:
@@ -138,7 +138,7 @@ class Execution:
             self._deadline = None
         return [*self._done, *_token_entities(self._request, self._token)]
 
-    def _carry_out(self, checked: Checked) -> None:
+    def _carry_out(self, checked: CheckedStatement) -> None:
         parsed = checked.parsed_for(_names(self._request))
         self._request.text = parsed.text
         answer = HANDLERS[type(parsed.statement)](parsed.statement, self._request)
@@ -147,7 +147,7 @@ class Execution:
             self._size.add(answer)
             self._done.append(_incomplete(answer, gaps))
 
-    def _wait(self, waiting: StillWaiting) -> None:
+    def _wait(self, waiting: ConditionPending) -> None:
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + waiting.patience_ms / 1000
@@ -246,7 +246,7 @@ class _Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedStatement:
     """A statement as the sandbox has parsed it; ``prepared`` has the effects of a distributed one.
 
     ``catalog`` is the one before the statement.
@@ -300,7 +300,7 @@ def parsed_one(raw: RawStatement, request: Request, catalog: Catalog | None = No
 
 def sandbox(
     raw: list[RawStatement], request: Request, *, recorded: bool = True
-) -> Iterator[Checked]:
+) -> Iterator[CheckedStatement]:
     """Check all statements against what those before them would leave; nothing is changed.
 
     ``recorded``: the history keeps a replacement that is refused.
@@ -321,7 +321,7 @@ def sandbox(
             context, prepared = _pretend(parsed, request, context, recorded=recorded)
         except KsqlError as error:
             raise RequestFailed(error, part.text) from error
-        yield Checked(part, parsed, names, catalog, prepared)
+        yield CheckedStatement(part, parsed, names, catalog, prepared)
 
 
 def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:

@@ -1,4 +1,4 @@
-"""The file of a server that takes no statements from clients: what of it is left to be done.
+"""The file of ``ksql.queries.file``: which statements of it still have to run.
 
 The file says what should run; the command topic knows what runs. A statement that is in both is not
 carried out again: its query continues under its id, wherever the statement is in the file.
@@ -47,7 +47,7 @@ class NotInFile(StatementError):
         )
 
 
-class Twice(StatementError):
+class NameStatedTwice(StatementError):
     """Two statements about the same name, which would be carried out in turn at every start."""
 
     def __init__(self, name: str, span: Span) -> None:
@@ -58,7 +58,7 @@ class Twice(StatementError):
         )
 
 
-class Changed(StatementError):
+class StatementChanged(StatementError):
     """A statement without OR REPLACE that is not the one that made what runs."""
 
     def __init__(self, name: str, what: str, span: Span) -> None:
@@ -96,23 +96,23 @@ class NoLongerInFile(StatementError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedCommand:
     """A statement of the command topic with the properties that it was issued with."""
 
     text: str
     properties: Mapping[str, str]
 
 
-class StatedCommands:
+class StatementsOfCatalog:
     """The statement that made each source and query of the catalog, as the command topic has it."""
 
     def __init__(self) -> None:
-        self.sources: dict[str, Stated] = {}
-        self.queries: dict[QueryId, Stated] = {}
+        self.sources: dict[str, StatedCommand] = {}
+        self.queries: dict[QueryId, StatedCommand] = {}
 
     def note(self, command: Command) -> None:
         """Take in the next command; later ones about a name hide earlier ones."""
-        stated = Stated(command.statement, dict(command.properties))
+        stated = StatedCommand(command.statement, dict(command.properties))
         for change in command.changes:
             match change:
                 case PutSource(source):
@@ -124,7 +124,7 @@ class StatedCommands:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RemainingFile:
     """The file with blanks in place of what runs already: all places in it stay what they are."""
 
     text: str
@@ -132,19 +132,21 @@ class Left:
     to_run: int
 
 
-def left_to_run(text: str, request: Request, stated: StatedCommands, spared: str) -> Left:
+def left_to_run(
+    text: str, request: Request, stated: StatementsOfCatalog, spared: str
+) -> RemainingFile:
     """Return what is to be carried out so that all that the file says runs, and nothing else.
 
     ``spared`` is a topic whose streams may run though the file says nothing about them.
     Raises: StatementError, also for a file that does not say what becomes of something that runs.
     """
-    reading = _Reading(request, stated, request.engine.catalog)
+    reading = _FileReader(request, stated, request.engine.catalog)
     raws = split(text)
     done = [raw for raw in raws if not reading.is_to_run(parsed_one(raw, request, reading.catalog))]
     if not reading.persistent:
         raise NO_QUERIES()
     reading.check_whole(spared)
-    return Left(_without(text, done), len(done), reading.to_run)
+    return RemainingFile(_without(text, done), len(done), reading.to_run)
 
 
 def _without(text: str, done: Collection[RawStatement]) -> str:
@@ -156,11 +158,11 @@ def _without(text: str, done: Collection[RawStatement]) -> str:
 
 
 @dataclass
-class _Reading:
+class _FileReader:
     """The state of reading a file: the catalog's types as its statements would leave them."""
 
     request: Request
-    stated: StatedCommands
+    stated: StatementsOfCatalog
     catalog: Catalog
     persistent: bool = False
     to_run: int = 0
@@ -211,7 +213,7 @@ class _Reading:
 
     def _once(self, name: str, span: Span) -> None:
         if name in self._known:
-            raise Twice(name, span)
+            raise NameStatedTwice(name, span)
         self._known.add(name)
 
     def _creates(self, stmt: ast.CreateSource | ast.CreateAsSelect, parsed: Parsed) -> bool:
@@ -221,7 +223,7 @@ class _Reading:
             self._touched.add(stmt.name)
             return True
         if what and not stmt.if_not_exists:
-            raise Changed(stmt.name, what, parsed.span)
+            raise StatementChanged(stmt.name, what, parsed.span)
         return False
 
     def _difference(
@@ -237,7 +239,7 @@ class _Reading:
             return "Its query was terminated."
         return self._other_settings(was)
 
-    def _other_settings(self, was: Stated) -> str:
+    def _other_settings(self, was: StatedCommand) -> str:
         now = dict(self.request.settings.overrides)
         other = sorted(
             name
@@ -277,7 +279,7 @@ class _Reading:
         if query.kind != "INSERT":
             raise NotInFile(f"TERMINATE of {query.id}, the query of {query.sink},", span)
         if query.id in self._settled:
-            raise Twice(query.id, span)
+            raise NameStatedTwice(query.id, span)
         self._settled.add(query.id)
         return True
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ksql.control.engine.catch_up import Growth
+from ksql.control.engine.catch_up import CatchUpSpeed
 from ksql.control.engine.engine import Engine
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements.entities import Entity
@@ -56,7 +56,7 @@ class QueryHealth:
     known: bool = True
 
 
-class StillWaiting(Exception):
+class ConditionPending(Exception):
     """A statement waits for a condition: ``error`` is what it fails with after ``patience_ms``."""
 
     def __init__(self, error: KsqlError, patience_ms: int) -> None:
@@ -247,7 +247,7 @@ class Services:
     pushes: Callable[[], Sequence[OpenPush]] = tuple
     history: UpgradeReports = field(default_factory=NoReports)
     rebuild_trouble: Callable[[QueryVersion], str] = lambda _version: ""
-    rebuild_growth: Callable[[QueryVersion], Growth | None] = lambda _version: None
+    rebuild_growth: Callable[[QueryVersion], CatchUpSpeed | None] = lambda _version: None
     pulls: Callable[[str], Mapping[str, PullMetrics]] = lambda _name: {}
     check_kafka: Callable[[], None] = lambda: None
     commands: CommandRate | None = None

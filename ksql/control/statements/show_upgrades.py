@@ -1,4 +1,4 @@
-"""SHOW UPGRADES and DESCRIBE UPGRADE, and what REST answers of the history.
+"""SHOW UPGRADES and DESCRIBE UPGRADE, the same for REST, and the statement of a rollback.
 
 The history is in the ledger. The rebuilds of the catalog are shown without it, too.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.engine.catch_up import Growth
+from ksql.control.engine.catch_up import CatchUpSpeed
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion
 from ksql.control.engine.rebuild_progress import (
     percent,
@@ -213,7 +213,7 @@ def _with_progress(
 
 
 def _progress(
-    progress: BuildProgress, trouble: str, growth: Growth | None, now_ms: int
+    progress: BuildProgress, trouble: str, growth: CatchUpSpeed | None, now_ms: int
 ) -> UpgradeProgress:
     behind_s, read = None if growth else seconds_behind(progress), records_read(progress)
     return UpgradeProgress(
@@ -235,7 +235,9 @@ def _progress(
 def _slow(rows: Iterable[UpgradeInfo]) -> tuple[e.EntityWarning, ...]:
     """Return a warning for each rebuild that does not catch up."""
     return tuple(
-        e.EntityWarning(f"The rebuild of {row.query_id} {Growth(read.records_per_second, growth)}.")
+        e.EntityWarning(
+            f"The rebuild of {row.query_id} {CatchUpSpeed(read.records_per_second, growth)}."
+        )
         for row in rows
         if (read := row.progress) is not None and (growth := read.input_per_second) is not None
     )

@@ -1,4 +1,4 @@
-"""The end of a cluster: all queries, the topics that are named, then the order of truth itself.
+"""The end of a cluster: all queries, the topics that are named, then the command topic.
 
 Source: docs/rest.md#ksqlterminate.
 """

@@ -1,4 +1,4 @@
-"""The old and the new plan of a replacement over the last records of their sources.
+"""Runs the old and the new plan of a replacement over their sources' last records, to compare.
 
 Both run in memory, record by record, although queries run on Spark. The operators are the same, and
 the query tests hold both hosts to the same results. A job of Spark would take seconds of the cores
@@ -61,7 +61,7 @@ def sampled(
     records, whole = _last_records({*read_topics(old), *read_topics(new)}, count, request)
     try:
         sides = [
-            _Side(plan, muted.answering_program(plan, context.functions, context.registry))
+            _PlanRun(plan, muted.answering_program(plan, context.functions, context.registry))
             for plan in (old, new)
         ]
     except KsqlError as problem:
@@ -107,7 +107,7 @@ class _Row(NamedTuple):
     value: tuple[Any, ...] | None
 
 
-class _Side:
+class _PlanRun:
     """One of the plans at work; ``rows`` counts its results."""
 
     def __init__(self, plan: QueryPlan, program: Program[Result]) -> None:
@@ -174,11 +174,11 @@ def _ignore(_operator: str, _message: str, _row: object) -> None:
     """Ignore a record that fails by itself: a query would log and skip it, too."""
 
 
-class _Walk:
+class _SampleRun:
     """Both plans over the records, as long as the time and the room last."""
 
     def __init__(
-        self, old: _Side, new: _Side, records: Sequence[RawRecord], clock: Callable[[], float]
+        self, old: _PlanRun, new: _PlanRun, records: Sequence[RawRecord], clock: Callable[[], float]
     ) -> None:
         self._old = old
         self._new = new
@@ -236,10 +236,10 @@ class _Walk:
 
 
 def _tables(
-    old: _Side, new: _Side, records: Sequence[RawRecord], clock: Callable[[], float]
+    old: _PlanRun, new: _PlanRun, records: Sequence[RawRecord], clock: Callable[[], float]
 ) -> SampleReport:
     """Compare what two tables hold after the last record."""
-    walk = _Walk(old, new, records, clock)
+    walk = _SampleRun(old, new, records, clock)
     held = _Held(), _Held()
     try:
         for given in walk:
@@ -270,10 +270,10 @@ class _Held:
 
 
 def _streams(
-    old: _Side, new: _Side, records: Sequence[RawRecord], clock: Callable[[], float]
+    old: _PlanRun, new: _PlanRun, records: Sequence[RawRecord], clock: Callable[[], float]
 ) -> SampleReport:
     """Compare the results of two streams record by record: what each has made of it."""
-    walk = _Walk(old, new, records, clock)
+    walk = _SampleRun(old, new, records, clock)
     return walk.report(pair for given in walk for pair in _paired(*given))
 
 

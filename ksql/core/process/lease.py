@@ -66,7 +66,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Observation:
     """A look at the file of a server on another machine: its end, and the time of the look."""
 
     until_s: float
@@ -83,16 +83,16 @@ def _end(held: Lease, entry: Entry) -> float:
     now = now_s()
     if entry.boot and entry.boot == boot_id():
         return now + entry.left_s()
-    last = _looks.get(held, _Look(entry.until_s, now))
+    last = _looks.get(held, _Observation(entry.until_s, now))
     renewed = entry.until_s != last.until_s
     end = last.at_s + entry.until_s - entry.written_s if renewed else last.end_s
-    _looks[held] = _Look(entry.until_s, now, end)
+    _looks[held] = _Observation(entry.until_s, now, end)
     return end
 
 
 _known: dict[Lease, float] = {}
 """Until when each lease is known to hold; kept by the worker, so that few batches read the file."""
-_looks: dict[Lease, _Look] = {}
+_looks: dict[Lease, _Observation] = {}
 """The last looks at leases of servers on other machines."""
 
 

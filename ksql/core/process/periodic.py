@@ -1,4 +1,4 @@
-"""Work in threads of its own: once, within a time, or again and again whatever a try meets.
+"""Threads that run a function once, within a time limit, or periodically whatever it raises.
 
 None of these threads keeps the process alive.
 """

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ksql.core.types.coerce import can_coerce
     from ksql.core.types.decimals import Operator
     from ksql.core.types.format import (
+        CAPABILITIES,
         Capabilities,
         Format,
         FormatName,
@@ -93,7 +94,7 @@ else:
             "coerce": "can_coerce",
             "decimals": "Operator",
             "format": (
-                "Capabilities Format FormatName KeyWindow Side TimestampColumn "
+                "CAPABILITIES Capabilities Format FormatName KeyWindow Side TimestampColumn "
                 "as_written capabilities"
             ),
             "ints": (
@@ -119,6 +120,7 @@ __all__ = [
     "BIGINT",
     "BOOLEAN",
     "BYTES",
+    "CAPABILITIES",
     "DATE",
     "DAY_MS",
     "DOUBLE",

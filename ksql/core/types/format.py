@@ -1,6 +1,7 @@
 """The format of a topic's keys or values: its name, its properties, its abilities.
 
-A row of ``CAPABILITIES`` describes a format; ``ksql.formats.table`` has its implementation.
+A row of ``CAPABILITIES`` describes a format; the folder of its name in ``ksql/formats`` implements
+it. Registries list the kinds of their schemas in the order of the rows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ksql.core.ident import near
 Side = Literal["key", "value"]
 """The two parts of a record."""
 FormatName = Literal[
-    "JSON", "JSON_SR", "AVRO", "PROTOBUF", "PROTOBUF_NOSR", "DELIMITED", "KAFKA", "NONE"
+    "JSON", "JSON_SR", "PROTOBUF", "PROTOBUF_NOSR", "AVRO", "DELIMITED", "KAFKA", "NONE"
 ]
 
 
@@ -75,7 +76,6 @@ CAPABILITIES: Final[dict[str, Capabilities]] = {
     for row in (
         Capabilities("JSON"),
         Capabilities("JSON_SR", infers=True, properties=_SCHEMA),
-        Capabilities("AVRO", infers=True, properties=_SCHEMA),
         Capabilities(
             "PROTOBUF",
             infers=True,
@@ -84,6 +84,7 @@ CAPABILITIES: Final[dict[str, Capabilities]] = {
             properties=_SCHEMA | _NULLABLE,
         ),
         Capabilities("PROTOBUF_NOSR", properties=_NULLABLE),
+        Capabilities("AVRO", infers=True, properties=_SCHEMA),
         Capabilities(
             "DELIMITED",
             wraps=False,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
     from ksql.exec.dataflow.stages import CompiledStage
     from ksql.exec.expressions.compile import Body
-    from ksql.exec.operators.aggregate import Visits
+    from ksql.exec.operators.aggregate import VisitOrder
     from ksql.exec.operators.base import LogError, Store
     from ksql.exec.operators.commit_intervals import CommitIntervals
     from ksql.exec.operators.folds import Slot, State
@@ -67,7 +67,7 @@ OutputColumns = tuple[list[Any], list[bytes | None], list[int]]
 """Documents, keys and times."""
 
 
-class Writing:
+class ResultEncoding:
     """How the results of a stage are encoded; ``unpacks``: the loop reads the values of keys."""
 
     def __init__(self, encoder: Encoder, *, unpacks: bool) -> None:
@@ -140,7 +140,7 @@ class IntervalLoop(Generic[Item]):
         every_change: Callable[..., Any],
         coalescing: Coalescing | None,
         sequence_key: Callable[[Item], int],
-        writing: Writing,
+        writing: ResultEncoding,
     ) -> None:
         self._every_change = every_change
         self._coalescing = coalescing
@@ -183,7 +183,7 @@ class Aggregated:
     """The records that an aggregate without windows writes."""
 
     def __init__(
-        self, processor: AggregateProcessor, loop: IntervalLoop[Record], writing: Writing
+        self, processor: AggregateProcessor, loop: IntervalLoop[Record], writing: ResultEncoding
     ) -> None:
         self._processor = processor
         self._loop = loop
@@ -216,7 +216,7 @@ class AggregatedWindows:
         processor: AggregateProcessor,
         windows: Windows,
         loop: IntervalLoop[Place],
-        writing: Writing,
+        writing: ResultEncoding,
         *,
         laned: bool,
     ) -> None:
@@ -256,7 +256,7 @@ class AggregatedWindows:
         return all(r is not None or o is not None for _, _, r, _, _, _, _, _, o, _, _ in records)
 
     def _written(
-        self, visits: Visits, store: Store, log: LogError
+        self, visits: VisitOrder, store: Store, log: LogError
     ) -> tuple[list[OutRecord], dict[bytes, State]]:
         """Return the records of a lane, and the states that count.
 
@@ -271,7 +271,7 @@ class AggregatedWindows:
         never = _always(missed, places)
         return out, _without(never, states, states.values())
 
-    def _groups(self, visits: Visits, states: Mapping[bytes, State]) -> dict[bytes, Any]:
+    def _groups(self, visits: VisitOrder, states: Mapping[bytes, State]) -> dict[bytes, Any]:
         """Return state, encoded key, values and bounds of each window of a group.
 
         They are in the order of the first visits. Raises: EncodeError.
@@ -341,7 +341,7 @@ def aggregated(
         text = [loop, *indent(fold), "never = always(missed, records)"]
         text += [f"for k, ({group}) in groups.items():", *indent(rest)]
         coalescing = Coalescing(_compiled(body, text, "groups", known), processor.intervals)
-    writing = Writing(encoder, unpacks=reads_group(cut, body, shown))
+    writing = ResultEncoding(encoder, unpacks=reads_group(cut, body, shown))
     if windows is None:
         records = IntervalLoop[Record](every_change, coalescing, sequence_key_of, writing)
         return Aggregated(processor, records, writing)

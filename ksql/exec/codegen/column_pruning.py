@@ -1,4 +1,4 @@
-"""The columns that nobody reads any more, left out before an exchange.
+"""Leaves out the columns that nobody reads any more, before an exchange.
 
 A stream that meets a table is not kept: of its rows only those columns travel that something after
 the join reads. Rows that a stage stores keep all their columns, as a later version of the query may

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LABEL = "Project"
 
 
-class Emitted(NamedTuple):
+class EmittedRows(NamedTuple):
     """Documents to be printed, keys, times and headers, column by column."""
 
     values: list[Any]
@@ -42,7 +42,7 @@ class Emitted(NamedTuple):
     headers: list[Any]
 
     @classmethod
-    def nothing(cls) -> Emitted:
+    def nothing(cls) -> EmittedRows:
         """Empty columns."""
         return cls([], [], [], [])
 
@@ -54,7 +54,7 @@ class Emitted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """The statements, which name the additions of ``Emitted`` and the code of what is logged."""
+    """The statements, which name the additions of ``EmittedRows``, and the code of log entries."""
 
     body: Body
     keep: Sequence[str]
@@ -73,7 +73,7 @@ class Emission:
         known = {**self.known, **names, "unpack": keys.unpack}
         return self.body.executed(source, _LABEL, known)
 
-    def records(self, emitted: Emitted) -> list[OutRecord]:
+    def records(self, emitted: EmittedRows) -> list[OutRecord]:
         """Encode what was emitted.
 
         Raises: EncodeError.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.exec.codegen.emission import Emitted, emission
+from ksql.exec.codegen.emission import EmittedRows, emission
 from ksql.exec.operators.joining.joins import JoinProcessor, Rows
 from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats import EncodeError
@@ -63,7 +63,7 @@ class Joined:
         self, records: Sequence[Record], store: Store, log: LogError
     ) -> list[OutRecord] | None:
         """Return what follows from records in processing order; None if it cannot be encoded."""
-        rows, emitted = Rows(self._processor.table, store), Emitted.nothing()
+        rows, emitted = Rows(self._processor.table, store), EmittedRows.nothing()
         rows.load(records)
         self._run(records, rows, *emitted.adds, self._row_logger(rows, log))
         try:
@@ -137,7 +137,7 @@ class _Printed:
     def __init__(
         self, processor: StreamJoinProcessor, make: Callable[..., Any], log: LogError
     ) -> None:
-        self.emitted = Emitted.nothing()
+        self.emitted = EmittedRows.nothing()
         self._ending = processor.ending
         self._last: tuple[Any, ...] = (None, None, None, None)
         self._row: Row = ()
@@ -186,7 +186,7 @@ class Paired:
 
     def _call(
         self, records: Sequence[Record], store: Store, log: LogError
-    ) -> Generator[None, None, tuple[Emitted, Callable[[], None]]]:
+    ) -> Generator[None, None, tuple[EmittedRows, Callable[[], None]]]:
         out = _Printed(self._processor, self._make, log)
         write = yield from self._processor.into(out, records, store, log)
         return out.emitted, write

@@ -15,7 +15,7 @@ from ksql.core import indent
 from ksql.core.types import session_key
 from ksql.exec.codegen.aggregated import (
     LoggedEntries,
-    Writing,
+    ResultEncoding,
     emitted,
     ends_alike,
     executed,
@@ -86,7 +86,7 @@ class AggregatedSessions:
         self,
         processor: SessionProcessor,
         run: Callable[..., Any],
-        writing: Writing,
+        writing: ResultEncoding,
         *,
         laned: bool,
     ) -> None:
@@ -161,5 +161,5 @@ def sessioned(
         "Session": Session,
         "session_key": session_key,
     }
-    writing = Writing(encoder, unpacks=reads_group(cut, body, shown))
+    writing = ResultEncoding(encoder, unpacks=reads_group(cut, body, shown))
     return AggregatedSessions(processor, executed(body, text, known), writing, laned=laned)

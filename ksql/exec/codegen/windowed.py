@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from ksql.exec.dataflow.ingest import Placed, by_topic
+from ksql.exec.dataflow.ingest import KeyedRows, by_topic
 from ksql.exec.operators.base import Record
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.order import SequenceKeys
@@ -90,13 +90,13 @@ class WindowedIngest:
         ):
             rows = folding.rows(decoded, log)
             return self._placed(
-                source, batch, Placed(rows, times, partitions, offsets, sequence_keys)
+                source, batch, KeyedRows(rows, times, partitions, offsets, sequence_keys)
             )
         lost = folding.fold(decoded, sequence_keys, panes, log)
         places, rows = [index for index, _ in lost], [row for _, row in lost]
         return _left(source, partition, places, rows, times, offsets, sequence_keys)
 
-    def _placed(self, source: SourceIngest, batch: RawBatch, placed: Placed) -> list[Record]:
+    def _placed(self, source: SourceIngest, batch: RawBatch, placed: KeyedRows) -> list[Record]:
         """Fold the rows of a batch that may be folded; return the records of the others."""
         self._warn(batch, placed)
         out: list[Record] = []
@@ -126,7 +126,7 @@ class WindowedIngest:
         self._panes.clear()
         return out
 
-    def _warn(self, batch: RawBatch, placed: Placed) -> None:
+    def _warn(self, batch: RawBatch, placed: KeyedRows) -> None:
         if self._ahead is None or not self._ahead.is_far(placed.times):
             return
         places = [index for index, row in enumerate(placed.rows) if row is not None]
@@ -179,7 +179,7 @@ def _records(
     return map(_new, repeat(Record), columns)
 
 
-def _by_partition(placed: Placed) -> Iterator[tuple[int, Placed]]:
+def _by_partition(placed: KeyedRows) -> Iterator[tuple[int, KeyedRows]]:
     """Return the records cut by partition; in a task of Spark's they have one."""
     numbers = set(placed.partitions)
     if len(numbers) <= 1:
@@ -189,7 +189,7 @@ def _by_partition(placed: Placed) -> Iterator[tuple[int, Placed]]:
         places = [index for index, partition in enumerate(placed.partitions) if partition == number]
         yield (
             number,
-            Placed(
+            KeyedRows(
                 [placed.rows[index] for index in places],
                 [placed.times[index] for index in places],
                 [number] * len(places),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ksql.core import Headers, Row
     from ksql.exec.dataflow.program import RawBatch
-    from ksql.exec.dataflow.reading import Arrivals, Reader
+    from ksql.exec.dataflow.reading import DecodedBatch, Reader
     from ksql.exec.dataflow.stage_inputs import SinkOutput
     from ksql.exec.operators.base import LogError, Record
     from ksql.exec.operators.order import SequenceKeys
@@ -40,7 +40,10 @@ def moved_of_source(
 
 
 def _leaving(
-    exit_: SinkOutput, arrivals: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+    exit_: SinkOutput,
+    arrivals: DecodedBatch,
+    headers: Sequence[Headers | None] | None,
+    log: LogError,
 ) -> Results:
     if exit_.explodes or (exit_.filtered and not exit_.table):
         arrivals = arrivals.alive()
@@ -52,7 +55,10 @@ def _leaving(
 
 
 def _source_singly(
-    exit_: SinkOutput, arrivals: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+    exit_: SinkOutput,
+    arrivals: DecodedBatch,
+    headers: Sequence[Headers | None] | None,
+    log: LogError,
 ) -> list[Result]:
     emit, table, filtered = exit_.emit, exit_.table, exit_.filtered
     out: list[Result] = []
@@ -74,7 +80,10 @@ def _source_singly(
 
 
 def _exploded_singly(
-    exit_: SinkOutput, arrivals: Arrivals, headers: Sequence[Headers | None] | None, log: LogError
+    exit_: SinkOutput,
+    arrivals: DecodedBatch,
+    headers: Sequence[Headers | None] | None,
+    log: LogError,
 ) -> list[Result]:
     """Explode records of which some have no key: what follows from those has none either."""
     out: list[Result] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ksql.core.types import Format, Role
 from ksql.exec.dataflow.partitioning.keybytes import key_bytes
-from ksql.exec.operators.joining.foreign import Answers, Referred, Referrer
+from ksql.exec.operators.joining.foreign import LastResults, SubscriptionSender, SubscriptionStore
 from ksql.exec.operators.joining.join_layout import Side
 from ksql.formats import MemoryRegistry
 from ksql.sql.plan import ForeignKeyJoin, Source
@@ -53,11 +53,11 @@ def foreign_step(step: ForeignStep) -> Processor:
     )
     match step.keeps:
         case "references":
-            return Referrer(outer, left.port, answered.port, right.width)
+            return SubscriptionSender(outer, left.port, answered.port, right.width)
         case "rows":
-            return Referred(left, right, outer, answered.port, bytes_of_key(step.join))
+            return SubscriptionStore(left, right, outer, answered.port, bytes_of_key(step.join))
         case "results":
-            return Answers(answered)
+            return LastResults(answered)
 
 
 def bytes_of_key(join: ForeignKeyJoin) -> Callable[[bytes], bytes]:

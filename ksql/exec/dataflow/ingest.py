@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ksql.exec.codegen.folding import GroupFolding, PaneFolding
     from ksql.exec.codegen.keying import Keying
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
-    from ksql.exec.dataflow.reading import Arrivals, Reader
+    from ksql.exec.dataflow.reading import DecodedBatch, Reader
     from ksql.exec.dataflow.stage_inputs import KeyedInput
     from ksql.exec.operators.base import LogError
     from ksql.exec.operators.commit_intervals import CommitIntervals
@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 _new = tuple.__new__
 
 
-class Placed(NamedTuple):
+class KeyedRows(NamedTuple):
     """Key columns, then what is carried, of records that are no deletions; None for no row.
 
     ``sequence_keys`` are those of the records that Kafka has, see ``processors.order``.
@@ -121,7 +121,7 @@ class SourceIngest:
         return [*map(_new, repeat(Record), columns), *ticks]
 
     def _ticks(
-        self, arrivals: Arrivals, passed: set[int], batch: RawBatch, log: LogError
+        self, arrivals: DecodedBatch, passed: set[int], batch: RawBatch, log: LogError
     ) -> list[Record]:
         """Return records without row for the dropped ones: what is late depends on their times."""
         stage_input, out = self.stage_input, []
@@ -140,7 +140,7 @@ class SourceIngest:
             else out
         )
 
-    def placed(self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError) -> Placed:
+    def placed(self, batch: RawBatch, sequence_keys: SequenceKeys, log: LogError) -> KeyedRows:
         """Return key columns, then what is carried, of records that are no deletions.
 
         None for a row that goes nowhere. The other columns put the records in order.
@@ -150,7 +150,7 @@ class SourceIngest:
             stage_input.port, picked(batch.partitions, arrivals.places), arrivals.times
         )
         arrivals = arrivals.alive()
-        return Placed(
+        return KeyedRows(
             stage_input.projected(arrivals.rows, log),
             arrivals.times,
             picked(batch.partitions, arrivals.places),
@@ -158,7 +158,9 @@ class SourceIngest:
             arrivals.sequence_keys,
         )
 
-    def _keyed_changes(self, arrivals: Arrivals, batch: RawBatch, log: LogError) -> list[Record]:
+    def _keyed_changes(
+        self, arrivals: DecodedBatch, batch: RawBatch, log: LogError
+    ) -> list[Record]:
         """Return a table's records, deletions among them, in their order."""
         stage_input, port, topic = self.stage_input, self.stage_input.port, self.topic
         headers, partitions, offsets = batch.headers, batch.partitions, batch.offsets

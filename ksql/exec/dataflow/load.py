@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ksql.core import KsqlError
 from ksql.exec.dataflow.compiled import Compiled, writing
 from ksql.functions import BUILTINS, Functions, load_sources
-from ksql.functions.user import Limits, Watch, watched
+from ksql.functions.user import CallWatch, Limits, watched
 from ksql.sql.plan import codec
 from ksql.sql.upgrade import as_run, other_code
 
@@ -113,5 +113,5 @@ def extended(sources_json: str, limits: Limits) -> Functions:
     Files that cannot be loaded were reported at the start.
     """
     functions, _problems = load_sources(json.loads(sources_json))
-    watch = Watch(limits)
+    watch = CallWatch(limits)
     return BUILTINS.with_(watched(one, watch) for one in functions)

@@ -1,4 +1,4 @@
-"""A plan run without any effect: nothing is written, remembered, registered or logged.
+"""Makes a plan's program without effects: nothing is written, remembered, registered or logged.
 
 So a new plan shows whether it can work on the records that wait, before it takes an old one's
 place. Stateful operators begin without state: their results are worthless, their errors are not.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Arrivals:
+class DecodedBatch:
     """The decoded records of a batch, column by column.
 
     ``places`` are their places in the batch; a row has all columns of the source. ``dead`` says
@@ -56,9 +56,9 @@ class Arrivals:
             self.places, self.rows, self.times, self.keyless or never, self.dead or never
         )
 
-    def kept(self, keep: Sequence[object]) -> Arrivals:
+    def kept(self, keep: Sequence[object]) -> DecodedBatch:
         """Keep only those records."""
-        return Arrivals(
+        return DecodedBatch(
             list(compress(self.rows, keep)),
             list(compress(self.times, keep)),
             list(compress(self.places, keep)),
@@ -67,7 +67,7 @@ class Arrivals:
             list(compress(self.sequence_keys, keep)),
         )
 
-    def alive(self) -> Arrivals:
+    def alive(self) -> DecodedBatch:
         """Keep only the records that have a value."""
         if self.dead is None:
             return self
@@ -126,7 +126,7 @@ class Reader:
         #: A deletion of a table has no column of the value: it keeps the record's own time.
         self._untimed_deletions = source.kind == "TABLE" and _time_is_in(value, source)
 
-    def read(self, batch: RawBatch, log: LogError) -> Arrivals:
+    def read(self, batch: RawBatch, log: LogError) -> DecodedBatch:
         """Return the records of a batch of this source's topic, in order."""
         bad: set[int] = set()
         raw_keys, bounds = self._unwrapped(batch, bad, log)
@@ -153,10 +153,10 @@ class Reader:
         keys, keyless = _complete_rows(keys, self._no_key)
         values, dead = _complete_rows(values, self._no_value)
         rows = self.rows(times, partitions, offsets, bounds, keys, values, headers)
-        arrivals = Arrivals(rows, times, places, keyless, dead)
+        arrivals = DecodedBatch(rows, times, places, keyless, dead)
         return arrivals if self._extract is None else self._timed(arrivals, log)
 
-    def _timed(self, arrivals: Arrivals, log: LogError) -> Arrivals:
+    def _timed(self, arrivals: DecodedBatch, log: LogError) -> DecodedBatch:
         """Return the same with the times of the TIMESTAMP column."""
         assert self._extract is not None  # noqa: S101 - the caller has looked
         extract = self._extract

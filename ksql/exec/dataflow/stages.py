@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from ksql.exec.dataflow.layout import Layout, Stage
     from ksql.exec.dataflow.stage_inputs import CompileContext, KeyedInput
-    from ksql.exec.operators.base import KeyOrder, Paused, Processor
+    from ksql.exec.operators.base import KeyOrder, PausingProcessor, Processor
     from ksql.sql.plan import Fold, JoinWindow
 
 
@@ -162,7 +162,7 @@ NO_PORT = -1
 """The port of rows that a join hands to the next one without an exchange."""
 
 
-def joining(stage: Stage, order: KeyOrder) -> Paused:
+def joining(stage: Stage, order: KeyOrder) -> PausingProcessor:
     """Return the processor of a stage that joins; ``order`` is that of its keys."""
     assert isinstance(stage.node, KeyedJoin)  # noqa: S101 - narrows the type for the only caller
     joins = (*stage.before, stage.node)
@@ -184,7 +184,9 @@ def joining(stage: Stage, order: KeyOrder) -> Paused:
     return links[0].processor if len(links) == 1 else ChainProcessor(tuple(links))
 
 
-def _processor(join: KeyedJoin, left: Side, right: Side, order: KeyOrder, *, timed: bool) -> Paused:
+def _processor(
+    join: KeyedJoin, left: Side, right: Side, order: KeyOrder, *, timed: bool
+) -> PausingProcessor:
     ending = Ending(key=synthetic(join), windowed=bool(window_columns(join)))
     match join:
         case StreamTableJoin():

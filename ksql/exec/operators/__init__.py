@@ -8,7 +8,7 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.exec.operators import keys
-    from ksql.exec.operators.base import BadResult, Late, Record
+    from ksql.exec.operators.base import BadResult, LateRecord, Record
     from ksql.exec.operators.folds import Folds, Slot, State, compile_folds
     from ksql.exec.operators.memory import SETTING, Bound, BoundedStore, TooMuchState, estimate
     from ksql.exec.operators.order import KeyedBatch, Queues, SequenceKeys, parts_of
@@ -16,7 +16,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "base": "BadResult Late Record",
+            "base": "BadResult LateRecord Record",
             "folds": "Folds Slot State compile_folds",
             "memory": "Bound BoundedStore SETTING TooMuchState estimate",
             "order": "KeyedBatch Queues SequenceKeys parts_of",
@@ -30,7 +30,7 @@ __all__ = [
     "BoundedStore",
     "Folds",
     "KeyedBatch",
-    "Late",
+    "LateRecord",
     "Queues",
     "Record",
     "SequenceKeys",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.core.types import window_key
 from ksql.exec.operators import keys
-from ksql.exec.operators.base import LogError, Paused, Record, Steps, Store
+from ksql.exec.operators.base import LogError, PausingProcessor, Record, Steps, Store
 from ksql.exec.operators.commit_intervals import CommitIntervals, by_time
 from ksql.exec.operators.folds import Folds, State, log_failure, logged_before, replaced
 from ksql.exec.operators.panes import log_late
@@ -36,7 +36,7 @@ def place_sequence_key(place: Place) -> int:
     return place[3].sequence_key
 
 
-class Visits(NamedTuple):
+class VisitOrder(NamedTuple):
     """The places that records visit, in order, and the time when all are done.
 
     ``starts`` has the keys of each space, with the starts of their windows.
@@ -48,7 +48,7 @@ class Visits(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateProcessor(Paused):
+class AggregateProcessor(PausingProcessor):
     """The stateful operator.
 
     With ``intervals`` a group has one change for each of them and call, else one for each record.
@@ -76,7 +76,7 @@ class AggregateProcessor(Paused):
 
     def visits(
         self, records: Sequence[Record], windows: Windows, store: Store, log: LogError
-    ) -> Generator[None, None, Visits]:
+    ) -> Generator[None, None, VisitOrder]:
         """Find the windows of records in processing order; return what is to be done for them."""
         Clock.load(store)
         yield
@@ -88,7 +88,7 @@ class AggregateProcessor(Paused):
         for space, some in starts_by_space.items():
             store.load(space, some)
         yield
-        return Visits(places, starts_by_space, clock)
+        return VisitOrder(places, starts_by_space, clock)
 
     def states(self, packed: Collection[bytes], store: Store, space: bytes) -> list[State]:
         """Return the states of groups, as copies."""
@@ -105,7 +105,7 @@ class AggregateProcessor(Paused):
             states = {key: [generation_mark, *state] for key, state in states.items()}
         store.put_all(space, states)
 
-    def _timed(self, visits: Visits, store: Store, log: LogError) -> Iterator[Record]:
+    def _timed(self, visits: VisitOrder, store: Store, log: LogError) -> Iterator[Record]:
         yield from self._folded(visits.places, store, log)
         visits.clock.write(store)
 

@@ -87,7 +87,7 @@ class BadResult(NamedTuple):
     row: Row | None
 
 
-class Late(str):
+class LateRecord(str):
     """The message about a record that stream time has left behind: dropped, wholly or in part.
 
     ``behind_ms`` is how far its time was behind stream time; a state that stands for several
@@ -100,7 +100,7 @@ class Late(str):
     origin: tuple[int, int]
 
     @classmethod
-    def of(cls, message: str, behind_ms: int, topic: int, partition: int) -> Late:
+    def of(cls, message: str, behind_ms: int, topic: int, partition: int) -> LateRecord:
         """Return the message with these."""
         late = cls(message)
         late.behind_ms, late.origin = behind_ms, (topic, partition)
@@ -131,7 +131,7 @@ Steps = Generator[None, None, Iterable[Record]]
 """A call that pauses when it has hinted at what it needs; it returns the records that follow."""
 
 
-class Paused:
+class PausingProcessor:
     """A processor whose calls pause, so that several of them fetch what they need at once."""
 
     __slots__ = ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.exec.operators import keys
-from ksql.exec.operators.base import Paused, Record
+from ksql.exec.operators.base import PausingProcessor, Record
 from ksql.exec.operators.stream_partitions import PrefixedStore
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Link:
     bring the time that they have by themselves, after their columns.
     """
 
-    processor: Paused
+    processor: PausingProcessor
     ports: frozenset[int]
     left_width: int
     null_keys: bool
@@ -34,7 +34,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class ChainProcessor(Paused):
+class ChainProcessor(PausingProcessor):
     """Each join's results go into the next one, in the order of the records that caused them.
 
     So each record passes all joins before the next one does, though each join sees the whole batch

@@ -1,4 +1,4 @@
-"""Which changes of a group become one: those of a commit interval, by the time of records.
+"""Cuts a group's changes into commit intervals by the time of records: one result for each.
 
 With caching Kafka Streams gives out the last change of a key when it commits, as often as
 ``commit.interval.ms`` says by the clock. Here the interval is one of event time. A micro-batch of a

@@ -1,4 +1,4 @@
-"""Folding before the exchange in windows, where late records are still decided after it.
+"""Combines records by group and window before the exchange; late ones are decided after it.
 
 The windows of a record depend on the pane that its time is in. A partition's records of one group
 and pane are folded into one state, those of each commit interval apart. It represents them after
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.core import codegen, indent
-from ksql.exec.operators.base import Late
+from ksql.exec.operators.base import LateRecord
 from ksql.exec.operators.commit_intervals import IntervalStates
 from ksql.exec.operators.folds import Slot, change, fresh, size_of
 from ksql.exec.operators.keys import unpack
@@ -51,7 +51,7 @@ class PaneFold(NamedTuple):
     size: int
 
 
-class Folded(NamedTuple):
+class FoldedStates(NamedTuple):
     """States of some records of one group each, column by column.
 
     A ``partial`` ends with the number of its records; the latest of them has the time, the first
@@ -172,7 +172,7 @@ class Panes:
             if sequence_key - time > grace and sequence_key >= closing(time)
         ]
 
-    def finish(self) -> Folded:
+    def finish(self) -> FoldedStates:
         """Return the states, each once."""
         packed, size = self._fold.packed, self._fold.size
         known: dict[Hashable, bytes] = {}
@@ -182,7 +182,7 @@ class Panes:
             known |= {key: packed(key) for key in some.keys() - known.keys()}
             keys += [known[key] for key in some]
             states += some.values()
-        return Folded(
+        return FoldedStates(
             keys,
             [tuple(s[: size + 1]) for s in states],
             [s[0] for s in states],
@@ -202,7 +202,7 @@ def log_late(
         return
     behind_ms = stream_time - record.timestamp
     late = [
-        Late.of(_LATE.format(pane_start), behind_ms, record.topic, record.partition)
+        LateRecord.of(_LATE.format(pane_start), behind_ms, record.topic, record.partition)
         for pane_start in starts
         if pane_start <= last
     ]

@@ -1,4 +1,4 @@
-"""Folding before the exchange, where only the last change per batch will be seen anyway.
+"""Combines records by group before the exchange, where only the batch's last change is seen.
 
 The loop over a batch is generated with the steps of the aggregates inside. Every record of a query
 passes here, so a call per record would show.

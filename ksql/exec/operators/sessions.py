@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.core import Row
-from ksql.exec.operators.base import KeyOrder, Late, LogError, Paused, Record, Steps, Store
+from ksql.exec.operators.base import (
+    KeyOrder,
+    LateRecord,
+    LogError,
+    PausingProcessor,
+    Record,
+    Steps,
+    Store,
+)
 from ksql.exec.operators.commit_intervals import CommitIntervals, by_time
 from ksql.exec.operators.folds import Folds, State, log_failure, logged_before, stepped
 from ksql.exec.operators.sessionstate import Bucket, Group, Session, SessionWindows
@@ -28,7 +36,7 @@ _new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
-class SessionProcessor(Paused):
+class SessionProcessor(PausingProcessor):
     """The stateful operator.
 
     With ``intervals`` each session that changed in one is emitted once per call, else for each
@@ -48,7 +56,9 @@ class SessionProcessor(Paused):
         """Fold the records into their groups' sessions."""
         if self.final is None:
             bucket = yield from self.sessions_of(records, store)
-            changes: _Emission = (_Every if self.intervals is None else _Last)(self, log)
+            changes: _Emission = (_EveryChange if self.intervals is None else _LastChange)(
+                self, log
+            )
             return self._emitted(records, bucket, changes, log)
         Bucket.load_clock(store)
         Timers.load(store)
@@ -168,12 +178,12 @@ def log_late(
     topic: int,
     partition: int,
 ) -> None:
-    """Log that a record is late for the session that it would make; the rest as in ``Late``."""
+    """Log that a record is late for the session that it would make; see ``LateRecord``."""
     message = f"late record for the session from {start} to {end}"
-    log("aggregate", Late.of(message, behind_ms, topic, partition), row)
+    log("aggregate", LateRecord.of(message, behind_ms, topic, partition), row)
 
 
-class _Every:
+class _EveryChange:
     """Emits every change at once."""
 
     def __init__(self, processor: SessionProcessor, log: LogError) -> None:
@@ -203,7 +213,7 @@ class _Every:
         return []
 
 
-class _Last:
+class _LastChange:
     """Emits of each session that changed the last change, at the end of an interval."""
 
     def __init__(self, processor: SessionProcessor, log: LogError) -> None:
@@ -256,7 +266,7 @@ def _changed(record: Record, row: Row | None, end: int, old: Row | None) -> Reco
     )
 
 
-_Emission = _Every | _Last | ClosingSessions
+_Emission = _EveryChange | _LastChange | ClosingSessions
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import struct
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from ksql.exec.operators.base import Paused
+from ksql.exec.operators.base import PausingProcessor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ def lanes(store: Store, count: int) -> list[Store]:
 
 
 def _steps(processor: Processor, records: Sequence[Record], store: Store, log: LogError) -> Steps:
-    if isinstance(processor, Paused):
+    if isinstance(processor, PausingProcessor):
         return processor.steps(records, store, log)
     return _at_once(processor, records, store, log)
 

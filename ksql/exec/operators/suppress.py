@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core.types import WindowedKeys, session_key, window_key
 from ksql.exec.operators import keys
-from ksql.exec.operators.base import KeyOrder, LogError, Paused, Record, Steps, Store
+from ksql.exec.operators.base import KeyOrder, LogError, PausingProcessor, Record, Steps, Store
 from ksql.exec.operators.folds import Folds, State, log_failure, stepped
 from ksql.exec.operators.panes import log_late, logged_rows
 from ksql.exec.operators.timers import Timers
@@ -45,7 +45,7 @@ _SUFFIX_BYTES = _START.size
 
 
 @dataclass(frozen=True, slots=True)
-class FinalProcessor(Paused):
+class FinalProcessor(PausingProcessor):
     """The stateful operator; rows in and out are those of ``aggregate``."""
 
     folds: Folds

@@ -22,7 +22,7 @@ from ksql.formats.avro.schema import connect_type
 from ksql.formats.avro.tree import Node, is_null
 from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
 from ksql.formats.schema_registry import PREFIX_BYTES
-from ksql.formats.serde import Bad
+from ksql.formats.serde import UnreadableValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ class _Reader(Draft):
                 "float4": _FLOAT.unpack_from,
                 "float8": _DOUBLE.unpack_from,
                 "Malformed": Malformed,
-                "Bad": Bad,
+                "UnreadableValue": UnreadableValue,
                 "count": _Count(),
             }
         )
@@ -260,7 +260,7 @@ class _Reader(Draft):
             "    while True:",
             *indent(_BLOCK, 2),
             *indent(loop, 2),
-            "except Bad as bad:",
+            "except UnreadableValue as bad:",
             reraise,
         ]
         return self._function(body)
@@ -298,7 +298,7 @@ class _Reader(Draft):
         for index, (var, name, type_) in enumerate(readers):
             lines += ["p = q"] if index else []
             read = self.read(field.type, var, type_, f"{path}.{name}")
-            lines += ["try:", *indent(read), "except Bad as bad:"]
+            lines += ["try:", *indent(read), "except UnreadableValue as bad:"]
             lines.append(f"    raise bad.under({'.' + name!r})")
         return lines
 
@@ -388,7 +388,7 @@ def row_reader(
 ) -> Callable[[bytes], Row | None]:
     """Return a function from a record's bytes, prefix included, to its row.
 
-    Raises: Bad where the schema and the columns do not go together.
+    Raises: UnreadableValue where the schema and the columns do not go together.
     """
     reader = _Reader()
     absent: list[str] = []

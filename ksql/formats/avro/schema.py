@@ -15,7 +15,15 @@ from ksql.core.types import model
 from ksql.formats import connect
 from ksql.formats.avro import tree
 from ksql.formats.avro.tree import Json, Node, is_null
-from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Room, Strange
+from ksql.formats.connect import (
+    ConnectType,
+    Entries,
+    Group,
+    Items,
+    Member,
+    TypeBudget,
+    WithoutSqlType,
+)
 
 if TYPE_CHECKING:
     from ksql.core.types import Column, SqlType
@@ -38,18 +46,18 @@ class NotAvro(StatementError):
 
 
 def connect_type(
-    node: Node, inside: tuple[Node, ...] = (), room: Room | None = None
+    node: Node, inside: tuple[Node, ...] = (), room: TypeBudget | None = None
 ) -> ConnectType:
     """Return the type as Connect sees it; what leads back to itself is strange."""
-    room = room or Room()
+    room = room or TypeBudget()
     if node in inside:
-        return Strange("Recursive schemas are not supported")
+        return WithoutSqlType("Recursive schemas are not supported")
     if full := room.full():
         return full
     inside = (*inside, node)
     match node:
         case tree.Primitive():
-            return node.connect or Strange("The type null has no values")
+            return node.connect or WithoutSqlType("The type null has no values")
         case tree.Fixed():
             return node.connect
         case tree.Enum():
@@ -70,7 +78,7 @@ def connect_type(
                 return connect_type(node.real[0], inside, room)
             names = [branch_name(b) for b in node.real]
             if len(set(names)) < len(names):
-                return Strange("Several branches of a union have one name")
+                return WithoutSqlType("Several branches of a union have one name")
             return Group(
                 tuple(Member(branch_name(b), connect_type(b, inside, room)) for b in node.real)
             )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ksql.formats.avro.tree import Node
     from ksql.formats.connect import ConnectType
     from ksql.formats.implementation import SerdeSpec
-    from ksql.formats.kind import Difference, Part, Roles, Whole
+    from ksql.formats.kind import Difference, Part, Roles, SchemaWithImports
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class _Avro(Kind):
     name = "AVRO"
 
-    def connect_type(self, schema: Whole, _part: Part = None) -> ConnectType:
+    def connect_type(self, schema: SchemaWithImports, _part: Part = None) -> ConnectType:
         return avro_schema.connect_type(node(schema))
 
     def text_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> str:
@@ -41,22 +41,24 @@ class _Avro(Kind):
         camel = "".join(part.capitalize() for part in source.split("_"))
         return f"{avro_schema.NAMESPACE}.{camel}Key"
 
-    def canonical(self, schema: Whole, *, normalize: bool) -> str:
+    def canonical(self, schema: SchemaWithImports, *, normalize: bool) -> str:
         return text.canonical_text(_type(schema), normalize=normalize)
 
-    def differences(self, reader: Whole, writer: Whole, roles: Roles) -> list[Difference]:
+    def differences(
+        self, reader: SchemaWithImports, writer: SchemaWithImports, roles: Roles
+    ) -> list[Difference]:
         return compat.differences(_type(reader), _type(writer), roles)
 
 
 AVRO = _Avro()
 
 
-def node(schema: Whole) -> Node:
+def node(schema: SchemaWithImports) -> Node:
     """Return the schema to read or write records with."""
     return text.parse(schema.text, schema.imported.values())
 
 
-def _type(schema: Whole) -> Node:
+def _type(schema: SchemaWithImports) -> Node:
     return strict.parse(schema.text, schema.imported.values())
 
 

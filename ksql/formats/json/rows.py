@@ -25,7 +25,15 @@ from ksql.formats.json.values import (
     has_choice,
     wrong_kind,
 )
-from ksql.formats.serde import SKIP, Bad, DecodeError, EncodeError, Printing, Skip, Value
+from ksql.formats.serde import (
+    SKIP,
+    DecodeError,
+    EncodeError,
+    Printing,
+    Skip,
+    UnreadableValue,
+    Value,
+)
 from ksql.java import mended
 
 if TYPE_CHECKING:
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
     from ksql.core import Row
     from ksql.core.types import Column, SqlType
 
-_FAULTS = (Bad, NeedExact, ValueError, RecursionError)
+_FAULTS = (UnreadableValue, NeedExact, ValueError, RecursionError)
 
 # The test a value of the type passes as it is, and the reader for every other value.
 _SCALARS: dict[SqlType, tuple[str, Callable[[Value, str], Any]]] = {
@@ -102,7 +110,7 @@ class _Reader(Draft):
             "    for x in v:",
             *indent(self.convert(item, "x", ""), 2),
             "        add(x)",
-            "except Bad as bad:",
+            "except UnreadableValue as bad:",
             '    raise bad.under(f"{p}[{len(out)}]")',
             "return out",
         ]
@@ -116,7 +124,7 @@ class _Reader(Draft):
             "    for k, x in v.items():",
             *indent(self.convert(value, "x", ""), 2),
             "        out[k] = x",
-            "except Bad as bad:",
+            "except UnreadableValue as bad:",
             '    raise bad.under(f"{p}.{k}.value")',
             "return out",
         ]
@@ -128,7 +136,7 @@ class _Reader(Draft):
         body = [
             "try:",
             *indent(lines or ["pass"]),
-            "except Bad as bad:",
+            "except UnreadableValue as bad:",
             "    raise bad.under(p)",
             f"return {{{pairs}}}",
         ]
@@ -142,7 +150,8 @@ class _Reader(Draft):
             lines = [*self.convert(field.type, "v", ""), f"return {{{', '.join(pairs)}}}"]
             body += [f"if i == {index}:", *indent(lines)]
         self.define(
-            f"{name}(v, p)", ["try:", *indent(body), "except Bad as bad:", "    raise bad.under(p)"]
+            f"{name}(v, p)",
+            ["try:", *indent(body), "except UnreadableValue as bad:", "    raise bad.under(p)"],
         )
         return name
 
@@ -203,7 +212,7 @@ def _taken_of_each(taken: Sequence[str], names: Sequence[str], match: str) -> li
 
 def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _Reader:
     """Return the source of ``row(d)`` and of ``rows(items, again)``, which hold the same lines."""
-    reader = _Reader({"Bad": Bad})
+    reader = _Reader({"UnreadableValue": UnreadableValue})
     if wrapped:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
         refuse = reader.add(partial(wrong_kind, target=str(whole), path=""))
@@ -269,13 +278,13 @@ def reader(
     def exact(data: bytes) -> Row | None:
         try:
             return row(json_values.load_exact(data))  # type: ignore[no-any-return]
-        except Bad as bad:
+        except UnreadableValue as bad:
             raise DecodeError(bad.message, f"${bad.path}") from None
         except (ValueError, RecursionError) as error:
             raise DecodeError(f"Not a JSON document: {error}") from error
 
     def again(data: bytes, fault: Exception) -> Row | None:
-        if isinstance(fault, Bad):
+        if isinstance(fault, UnreadableValue):
             raise DecodeError(fault.message, f"${fault.path}") from None
         return exact(data)
 

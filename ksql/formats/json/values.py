@@ -20,8 +20,8 @@ import orjson
 
 from ksql.core.types import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, model, wrap32, wrap64
 from ksql.formats.serde import (
-    Bad,
     BadText,
+    UnreadableValue,
     Value,
     check_time,
     fitting,
@@ -99,13 +99,15 @@ def node_name(value: Value) -> str:
             return "ObjectNode"
 
 
-def wrong_kind(value: Value, target: str, path: str) -> Bad:
+def wrong_kind(value: Value, target: str, path: str) -> UnreadableValue:
     """Return the error for a value of another kind than the type can take."""
-    return Bad(f"Can't convert type. sourceType: {node_name(value)}, requiredType: {target}", path)
+    return UnreadableValue(
+        f"Can't convert type. sourceType: {node_name(value)}, requiredType: {target}", path
+    )
 
 
-def _bad_text(target: str, path: str) -> Bad:
-    return Bad(f"Can't coerce string to type. targetType: {target}", path)
+def _bad_text(target: str, path: str) -> UnreadableValue:
+    return UnreadableValue(f"Can't coerce string to type. targetType: {target}", path)
 
 
 def _truncated(value: float | Decimal) -> int:
@@ -147,7 +149,7 @@ def _integer_reader(
         try:
             return check(number)
         except BadText as error:
-            raise Bad(str(error), path) from None
+            raise UnreadableValue(str(error), path) from None
 
     return read
 
@@ -228,7 +230,7 @@ def to_bytes(value: Value, path: str) -> bytes | None:
     try:
         return parse_base64(value)
     except BadText as error:
-        raise Bad(str(error), path) from None
+        raise UnreadableValue(str(error), path) from None
 
 
 def decimal_reader(precision: int, scale: int) -> Callable[[Value, str], Decimal | None]:
@@ -255,7 +257,7 @@ def decimal_reader(precision: int, scale: int) -> Callable[[Value, str], Decimal
             if kind is str:
                 return fit(_number(value, path))
         except BadText as error:
-            raise Bad(str(error), path) from None
+            raise UnreadableValue(str(error), path) from None
         raise wrong_kind(value, "DECIMAL", path)
 
     return read
@@ -338,7 +340,7 @@ class OneOf(model.Struct):
     def choose(self, value: Any) -> int:
         """Return the index of the member that a value belongs to.
 
-        Raises: Bad if it is none of them.
+        Raises: UnreadableValue if it is none of them.
         """
         kind, chosen, most = type(value), -1, -1
         for index, written in enumerate(self.written):
@@ -351,7 +353,7 @@ class OneOf(model.Struct):
                     chosen, most = index, shared
         if chosen < 0:
             shown = orjson.dumps(value, default=str).decode()
-            raise Bad(f"Did not find matching oneof field for data: {shown}", "")
+            raise UnreadableValue(f"Did not find matching oneof field for data: {shown}", "")
         return chosen
 
 

@@ -1,4 +1,4 @@
-"""The members of JSON objects and arrays, compared one by one.
+"""Compares two JSON Schemas' objects by their properties, and arrays by their items.
 
 An object is open (anything may be in it), closed (only its properties) or partly open (patterns, or
 a schema for more). Arrays whose first items have schemas of their own are alike. A property that is

@@ -12,7 +12,16 @@ import orjson
 from ksql.core import KsqlError, excerpt
 from ksql.core.types import model
 from ksql.formats import connect
-from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Room, Strange
+from ksql.formats.connect import (
+    ConnectType,
+    Entries,
+    Group,
+    Items,
+    Member,
+    Number,
+    TypeBudget,
+    WithoutSqlType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,16 +89,16 @@ class _Reader:
     def __init__(self, root: Json, imported: dict[str, Json]) -> None:
         self._root = root
         self._imported = imported
-        self._room = Room()
+        self._room = TypeBudget()
 
     def type(self, schema: Json, root: Json, inside: tuple[int, ...]) -> ConnectType:
         """Return the type of a schema in the document ``root``."""
         if schema is True or schema == {}:
-            return Strange("A schema without a type")
+            return WithoutSqlType("A schema without a type")
         if not isinstance(schema, dict):
             raise BrokenJsonSchema("a schema is an object")
         if id(schema) in inside:
-            return Strange("Recursive schemas are not supported")
+            return WithoutSqlType("Recursive schemas are not supported")
         if full := self._room.full():
             return full
         inside = (*inside, id(schema))
@@ -102,9 +111,9 @@ class _Reader:
             return self._all_of(schema["allOf"], root, inside)
         kind = schema.get("type")
         if isinstance(kind, list):
-            strange = [one for one in kind if one not in _KINDS][:1]
-            if strange:
-                return Strange(f"A schema of type {excerpt(str(strange[0]))}")
+            unknown = [one for one in kind if one not in _KINDS][:1]
+            if unknown:
+                return WithoutSqlType(f"A schema of type {excerpt(str(unknown[0]))}")
             choices = [{**schema, "type": one} for one in dict.fromkeys(kind)]
             return self._one_of(choices, root, inside)
         return self._simple(kind, schema, root, inside)
@@ -133,7 +142,7 @@ class _Reader:
             case None if "enum" in schema or isinstance(schema.get("const"), str):
                 return connect.STRING
             case _:
-                return Strange(f"A schema of type {kind}")
+                return WithoutSqlType(f"A schema of type {kind}")
 
     def _array(self, schema: dict[str, Json], root: Json, inside: tuple[int, ...]) -> ConnectType:
         item = self.type(schema.get("items", {}), root, inside)
@@ -171,7 +180,7 @@ class _Reader:
         if len(groups) == len(types) and groups:
             members = {member.name: member for group in groups for member in group.members}
             return Group(tuple(members.values()))
-        return types[0] if len(types) == 1 else Strange("allOf of types that are no objects")
+        return types[0] if len(types) == 1 else WithoutSqlType("allOf of types that are no objects")
 
     def _resolve(self, ref: str, root: Json) -> tuple[Json, Json]:
         """Return the schema that a reference leads to, and its document."""

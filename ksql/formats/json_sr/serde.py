@@ -24,7 +24,7 @@ from ksql.formats.connect import (
     Items,
     Number,
     Scalar,
-    Strange,
+    WithoutSqlType,
     find_name,
     mismatch,
     scalar_conversion,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ksql.formats.connect import Convert
     from ksql.formats.implementation import SerdeSpec
     from ksql.formats.json.values import Written
-    from ksql.formats.kind import Difference, Part, Roles, Whole
+    from ksql.formats.kind import Difference, Part, Roles, SchemaWithImports
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde, Value
 
@@ -58,7 +58,7 @@ class _Json(Kind):
 
     name = "JSON"
 
-    def connect_type(self, schema: Whole, _part: Part = None) -> ConnectType:
+    def connect_type(self, schema: SchemaWithImports, _part: Part = None) -> ConnectType:
         return json_schema.connect_type(schema.text, schema.imported)
 
     def text_for(self, columns: tuple[Column, ...], format_: Format, *, wrapped: bool) -> str:
@@ -70,13 +70,15 @@ class _Json(Kind):
             return schema
         return replace(schema, text=json_schema.opened(schema.text))
 
-    def canonical(self, schema: Whole, *, normalize: bool) -> str:
+    def canonical(self, schema: SchemaWithImports, *, normalize: bool) -> str:
         from ksql.formats.json_sr import model  # noqa: PLC0415 - see the class
 
         model.parse(schema.text, schema.imported)
         return model.canonical_text(schema.text, normalize=normalize)
 
-    def differences(self, reader: Whole, writer: Whole, roles: Roles) -> list[Difference]:
+    def differences(
+        self, reader: SchemaWithImports, writer: SchemaWithImports, roles: Roles
+    ) -> list[Difference]:
         from ksql.formats.json_sr import compat, model  # noqa: PLC0415 - see the class
 
         documents = [model.parse(one.text, one.imported) for one in (reader, writer)]
@@ -99,7 +101,7 @@ _HINT = ". The data does not begin with a schema id: use the JSON format for pla
 def _plan(source: ConnectType, target: SqlType, path: str) -> tuple[SqlType, Convert | None]:
     """Return the type to read the JSON as, and what makes the wanted one of it.
 
-    Raises: Bad where the written type and the declared one do not go together.
+    Raises: UnreadableValue where the written type and the declared one do not go together.
     """
     match source, target:
         case Items(item), model.Array(wanted_item):
@@ -168,7 +170,7 @@ def _written_as(type_: ConnectType) -> Written:
             return "map"
         case Group(members, one_of):
             return frozenset() if one_of else frozenset(member.name for member in members)
-        case Strange():
+        case WithoutSqlType():
             return None
 
 

@@ -18,7 +18,7 @@ from ksql.formats.serde import DecodeError
 if TYPE_CHECKING:
     from ksql.core.types import Column, Format
     from ksql.formats.connect import ConnectType
-    from ksql.formats.kind import Difference, Part, Roles, Whole
+    from ksql.formats.kind import Difference, Part, Roles, SchemaWithImports
 
 
 _MOST_NESTED: Final = 100
@@ -77,7 +77,7 @@ def _zigzag(value: int) -> bytes:
 class _Protobuf(Kind):
     name = "PROTOBUF"
 
-    def connect_type(self, schema: Whole, part: Part = None) -> ConnectType:
+    def connect_type(self, schema: SchemaWithImports, part: Part = None) -> ConnectType:
         messages = proto_schema.load(schema.text, schema.imported)
         descriptor = messages.by_path(part) if isinstance(part, tuple) else messages.chosen(part)[1]
         return proto_schema.connect_type(messages, descriptor)
@@ -93,18 +93,20 @@ class _Protobuf(Kind):
         except (IndexError, ValueError) as error:
             raise DecodeError(f"Not a Protobuf message: {error}") from error
 
-    def canonical(self, schema: Whole, *, normalize: bool) -> str:
+    def canonical(self, schema: SchemaWithImports, *, normalize: bool) -> str:
         resolved.parse(schema.text, schema.imported)
         return resolved.canonical_text(schema.text, schema.imported, normalize=normalize)
 
-    def differences(self, reader: Whole, writer: Whole, roles: Roles) -> list[Difference]:
+    def differences(
+        self, reader: SchemaWithImports, writer: SchemaWithImports, roles: Roles
+    ) -> list[Difference]:
         files = [resolved.parse(one.text, one.imported) for one in (reader, writer)]
         return compat.differences(files[0], files[1], roles)
 
     def identity(self, text: str) -> str:
         return resolved.identity(text)
 
-    def serialized(self, schema: Whole) -> str:
+    def serialized(self, schema: SchemaWithImports) -> str:
         return resolved.serialized(schema.text, schema.imported)
 
 

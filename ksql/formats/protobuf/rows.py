@@ -25,7 +25,7 @@ from ksql.formats.protobuf.schema import (
     union_type,
     unions,
 )
-from ksql.formats.serde import Bad, EncodeError, Value, no_key
+from ksql.formats.serde import EncodeError, UnreadableValue, Value, no_key
 from ksql.java import mended
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def _date(message: Value) -> int:
     try:
         day = epoch_day(message.year, message.month, message.day)
     except ValueError as error:
-        raise Bad(str(error), "") from None
+        raise UnreadableValue(str(error), "") from None
     if not INT_MIN <= day <= INT_MAX:
-        raise Bad(f"The year {message.year} is out of range.", "")
+        raise UnreadableValue(f"The year {message.year} is out of range.", "")
     return day
 
 
@@ -70,13 +70,13 @@ def _time(message: Value) -> int:
         + message.nanos // 1_000_000
     )
     if not 0 <= millis <= DAY_MS:
-        raise Bad("Time values must lie within a day.", "")
+        raise UnreadableValue("Time values must lie within a day.", "")
     return millis
 
 
 def _decimal(message: Value) -> Decimal:
     if abs(message.scale) > _WIDE.prec:
-        raise Bad(f"A decimal has a scale of {message.scale}", "")
+        raise UnreadableValue(f"A decimal has a scale of {message.scale}", "")
     number = int.from_bytes(message.value, "big", signed=True)
     return Decimal(number).scaleb(-message.scale, _WIDE)
 
@@ -113,7 +113,7 @@ def _converted(convert: Convert, items: Value) -> list[Value]:
     try:
         for item in items:
             out.append(convert(item))  # noqa: PERF401 - the length is the place of an error
-    except Bad as bad:
+    except UnreadableValue as bad:
         raise bad.under(f"[{len(out)}]") from None
     return out
 
@@ -126,7 +126,7 @@ def _each_value(text: Convert | None, convert: Convert | None, items: Value) -> 
         for key in items:
             name = text(key) if text else key
             out[name] = convert(items[key]) if convert else items[key]
-    except Bad as bad:
+    except UnreadableValue as bad:
         raise bad.under(f".{name}.value") from None
     return out
 
@@ -135,7 +135,9 @@ class _Reader(Draft):
     """Writes ``row(m)`` for a message and the declared columns."""
 
     def __init__(self, messages: Messages) -> None:
-        super().__init__({"Bad": Bad, "each": _converted, "each_value": _each_value})
+        super().__init__(
+            {"UnreadableValue": UnreadableValue, "each": _converted, "each_value": _each_value}
+        )
         self._messages = messages
 
     def members(
@@ -166,7 +168,7 @@ class _Reader(Draft):
             lines += [
                 "try:",
                 f"    a{index} = {value}",
-                "except Bad as bad:",
+                "except UnreadableValue as bad:",
                 f"    raise bad.under({'.' + name!r})",
             ]
         return lines, variables
@@ -246,7 +248,7 @@ def row_reader(
 ) -> Callable[[bytes], Row]:
     """Return a function from the bytes of that message to a row.
 
-    Raises: Bad where the message and the columns do not go together.
+    Raises: UnreadableValue where the message and the columns do not go together.
     """
     reader = _Reader(messages)
     lines, names = reader.members(message, tuple((c.name, c.type) for c in columns), "")

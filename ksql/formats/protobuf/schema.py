@@ -19,7 +19,16 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from ksql.core import MESSAGE_NOT_FOUND, StatementError
 from ksql.core.types import model
 from ksql.formats import connect
-from ksql.formats.connect import ConnectType, Entries, Group, Items, Member, Number, Room, Strange
+from ksql.formats.connect import (
+    ConnectType,
+    Entries,
+    Group,
+    Items,
+    Member,
+    Number,
+    TypeBudget,
+    WithoutSqlType,
+)
 from ksql.formats.protobuf import text as proto_text
 from ksql.formats.protobuf.text import BrokenProtobuf, ProtoFile
 
@@ -227,12 +236,12 @@ def connect_type(
     messages: Messages,
     descriptor: Descriptor,
     inside: tuple[str, ...] = (),
-    room: Room | None = None,
+    room: TypeBudget | None = None,
 ) -> ConnectType:
     """Return a message as Connect sees it; what leads back to itself is strange."""
-    room = room or Room()
+    room = room or TypeBudget()
     if descriptor.full_name in inside:
-        return Strange("Recursive schemas are not supported")
+        return WithoutSqlType("Recursive schemas are not supported")
     if full := room.full():
         return full
     inside = (*inside, descriptor.full_name)
@@ -269,7 +278,7 @@ def union_type(
     messages: Messages,
     one: OneofDescriptor,
     inside: tuple[str, ...] = (),
-    room: Room | None = None,
+    room: TypeBudget | None = None,
 ) -> Group:
     """Return a oneof as Connect sees it: a struct of which one member is there."""
     members = (
@@ -287,10 +296,10 @@ def field_type(
     messages: Messages,
     one: FieldDescriptor,
     inside: tuple[str, ...] = (),
-    room: Room | None = None,
+    room: TypeBudget | None = None,
 ) -> ConnectType:
     """Return a field as Connect sees it."""
-    room = room or Room()
+    room = room or TypeBudget()
     if is_map(one) and one.message_type is not None:
         entry = one.message_type.fields_by_name
         key = item_type(messages, entry["key"], inside, room)
@@ -303,10 +312,10 @@ def item_type(
     messages: Messages,
     one: FieldDescriptor,
     inside: tuple[str, ...] = (),
-    room: Room | None = None,
+    room: TypeBudget | None = None,
 ) -> ConnectType:
     """Return the field's type, repeated or not."""
-    room = room or Room()
+    room = room or TypeBudget()
     if one.message_type is None:
         if full := room.full():
             return full

@@ -16,7 +16,7 @@ from ksql.formats.protobuf.kind import PROTOBUF, message_path, path_bytes
 from ksql.formats.protobuf.schema import MAP_KEYS
 from ksql.formats.protobuf.text import BrokenProtobuf
 from ksql.formats.registered import registered_serde
-from ksql.formats.serde import Bad
+from ksql.formats.serde import UnreadableValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,12 +42,12 @@ _FAULTS = (
 
 def _reader(messages: Messages, columns: tuple[Column, ...]) -> Callable[[bytes], Row]:
     """Return a function from a record's bytes to its row, whichever message of the schema it is."""
-    readers: dict[tuple[int, ...], Callable[[bytes], Row] | Bad] = {}
+    readers: dict[tuple[int, ...], Callable[[bytes], Row] | UnreadableValue] = {}
 
-    def build(path: tuple[int, ...]) -> Callable[[bytes], Row] | Bad:
+    def build(path: tuple[int, ...]) -> Callable[[bytes], Row] | UnreadableValue:
         try:
             return proto_rows.row_reader(messages, messages.by_path(path), columns)
-        except Bad as bad:
+        except UnreadableValue as bad:
             return bad
         except BrokenProtobuf as error:  # no such message
             raise ValueError(error.message) from error
@@ -57,8 +57,8 @@ def _reader(messages: Messages, columns: tuple[Column, ...]) -> Callable[[bytes]
         row = readers.get(path)
         if row is None:
             row = readers[path] = build(path)
-        if isinstance(row, Bad):
-            raise Bad(row.message, row.path)
+        if isinstance(row, UnreadableValue):
+            raise UnreadableValue(row.message, row.path)
         return row(data[start:])
 
     return read

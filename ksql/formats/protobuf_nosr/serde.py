@@ -14,7 +14,7 @@ from ksql.formats.implementation import Implementation, string_map_keys
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
 from ksql.formats.protobuf.schema import MAP_KEYS
-from ksql.formats.serde import Bad, DecodeError, EncodeError, serde_of
+from ksql.formats.serde import DecodeError, EncodeError, UnreadableValue, serde_of
 
 if TYPE_CHECKING:
     from ksql.core import Row
@@ -47,7 +47,7 @@ def serde(spec: SerdeSpec) -> Serde:
     def decode(data: bytes) -> Row:
         try:
             return row(data)
-        except Bad as bad:
+        except UnreadableValue as bad:
             raise DecodeError(bad.message, f"${bad.path}") from None
         except (BrokenMessage, ValueError, OverflowError, RecursionError) as error:
             raise DecodeError(f"Not a Protobuf message: {error}") from error

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ksql.functions.library.aggregates import FOLDS
 from ksql.functions.library.arrays import ARRAYS
 from ksql.functions.library.dates import DATES
 from ksql.functions.library.encodings import ENCODINGS
-from ksql.functions.library.folds import FOLDS
 from ksql.functions.library.jsontext import JSONS
 from ksql.functions.library.lambdas import LAMBDAS
 from ksql.functions.library.maps import MAPS

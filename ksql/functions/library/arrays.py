@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.core.types import model, render, stringer
 from ksql.functions.build import family
-from ksql.functions.errors import Room
+from ksql.functions.errors import ResultBudget
 from ksql.functions.spec import Scalar
 from ksql.java import (
     LONGEST_RESULT,
@@ -160,7 +160,7 @@ def _join(types: tuple[SqlType, ...]) -> Callable[..., str | None]:
     def run(values: List | None, delimiter: str | None = ",") -> str | None:
         if values is None:
             return None
-        room, parts = Room("ARRAY_JOIN"), []
+        room, parts = ResultBudget("ARRAY_JOIN"), []
         for part in map(text, values):
             room.take(part)
             parts.append(part)

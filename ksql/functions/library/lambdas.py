@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.core.types import entries
 from ksql.functions.build import family
-from ksql.functions.errors import Room
+from ksql.functions.errors import ResultBudget
 from ksql.functions.spec import Scalar
 from ksql.java import EvaluationError
 
@@ -37,7 +37,7 @@ class NullCondition(EvaluationError):
 
 def transform_array(values: list[Any], function: Callable[[Any], Any]) -> list[Any]:
     """Return each element through the function."""
-    room, changed = Room("TRANSFORM"), []
+    room, changed = ResultBudget("TRANSFORM"), []
     for value in values:
         new = function(value)
         room.take(new)
@@ -51,7 +51,7 @@ def transform_map(
     of_value: Callable[[Any, Any], Any],
 ) -> dict[Any, Any]:
     """Return each entry through one function for its key and one for its value."""
-    room = Room("TRANSFORM")
+    room = ResultBudget("TRANSFORM")
     changed: dict[Any, Any] = {}
     for key, value in values.items():
         new = of_key(key, value)
@@ -89,7 +89,7 @@ def reduce_array(values: list[Any] | None, state: Any, step: Callable[[Any, Any]
     """Return the state after the step has been done with each element."""
     if state is None:
         return None
-    room = Room("REDUCE")
+    room = ResultBudget("REDUCE")
     for value in values or ():
         state = step(state, value)
         room.only(state)
@@ -102,7 +102,7 @@ def reduce_map(
     """Return the state after the step has been done with each entry, in Java's order."""
     if state is None:
         return None
-    room = Room("REDUCE")
+    room = ResultBudget("REDUCE")
     for key, value in entries(values or {}):
         state = step(state, key, value)
         room.only(state)

@@ -8,20 +8,20 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.functions.user.udf_process import UdfProcessPool
-    from ksql.functions.user.watch import Limits, Overrun, Watch, watched
+    from ksql.functions.user.watch import CallWatch, Limits, Overrun, watched
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "udf_process": "UdfProcessPool",
-            "watch": "Limits Overrun Watch watched",
+            "watch": "Limits Overrun CallWatch watched",
         },
     )
 
 __all__ = [
+    "CallWatch",
     "Limits",
     "Overrun",
     "UdfProcessPool",
-    "Watch",
     "watched",
 ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ksql.functions.spec import AggregateFactory, Function, Overload
 from ksql.functions.user.load import load_sources
-from ksql.functions.user.watch import EXIT, Limits, Overrun, Watch, watched
+from ksql.functions.user.watch import EXIT, CallWatch, Limits, Overrun, watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ def main() -> None:
     os.dup2(2, 1)  # what functions print must not be taken for answers
     requests = sys.stdin.buffer
     sources, limits = pickle.load(requests)  # noqa: S301 - our own parent's
-    watch = Watch(Limits(*limits))
+    watch = CallWatch(Limits(*limits))
     functions: dict[str, Function] = {
         one.name: watched(one, watch) for one in load_sources(sources)[0]
     }

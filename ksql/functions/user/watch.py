@@ -56,7 +56,7 @@ class Overrun(BaseException):
         super().__init__(f"the user function {name} {what}")
 
 
-class Watch:
+class CallWatch:
     """Watches the calls in the main thread of a process, from a thread of its own."""
 
     def __init__(self, limits: Limits) -> None:
@@ -135,7 +135,7 @@ class Watch:
         os._exit(EXIT)
 
 
-def watched(function: Function, watch: Watch) -> Function:
+def watched(function: Function, watch: CallWatch) -> Function:
     """Return the same function with all its calls watched."""
     name = function.spelling or function.name
     return replace(

@@ -1,4 +1,4 @@
-"""The records that a topic's brokers refuse, by its configuration.
+"""Checks whether a topic's brokers would refuse a record, by the topic's configuration.
 
 A broker refuses whole batches: one record that it does not want costs all that lie in the same
 batch, also other users'. So neither queries nor INSERT VALUES send such records.

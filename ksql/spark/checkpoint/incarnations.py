@@ -154,7 +154,7 @@ def require(query_id: str, checkpoint: Path) -> Incarnation:
     incarnation = incarnation_of(checkpoint)
     if incarnation is None:
         raise CheckpointMissing(query_id, checkpoint)
-    lead_home(checkpoint)
+    repair_paths(checkpoint)
     return incarnation
 
 
@@ -189,7 +189,7 @@ _PATHS: Final = "stateSchemaFilePaths"
 _INSIDE: Final = re.compile(r"file:/.*(/state/(\d+)/_stateSchema/[^/]+/[^/]+)", re.DOTALL)
 
 
-def lead_home(checkpoint: Path) -> None:
+def repair_paths(checkpoint: Path) -> None:
     """Make all paths of a checkpoint lead into it.
 
     A file changes at once or not at all; what a crash prevents is done by the next call.

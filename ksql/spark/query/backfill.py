@@ -1,4 +1,4 @@
-"""A backfill's part of a cut-over: the candidate takes over the state of the kept aggregates.
+"""Gives a candidate the state of the aggregates that a backfill keeps, at the cut-over.
 
 Both versions rest, and have read the same records. Each step can be done again: after a crash, or
 if the versions are released, the next offset sync begins with the first one.
@@ -33,7 +33,7 @@ _AGGREGATE: Final = 0
 """Spark counts the operators of a query from its end: the aggregate is the last one."""
 
 
-class Resting(NamedTuple):
+class StoppedVersion(NamedTuple):
     """A version that rests, and its checkpoint."""
 
     query: PersistentQuery
@@ -48,8 +48,8 @@ class StateTransfer(NamedTuple):
     take the state over.
     """
 
-    old: Resting
-    candidate: Resting
+    old: StoppedVersion
+    candidate: StoppedVersion
     copy: Callable[[Path, int, Path], None]
     seed: Callable[[], None]
     adopt_state: Callable[[KeptState], None]

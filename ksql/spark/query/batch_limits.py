@@ -1,4 +1,4 @@
-"""The number of records that a batch may take to stay below a size in bytes.
+"""Computes how many records a batch may take to stay below a size in bytes.
 
 Spark's Kafka source bounds a batch by the number of its records only. So the size of a record is
 found out: before a launch from some of those that wait, later from those that the batches had.

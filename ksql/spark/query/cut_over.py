@@ -1,4 +1,4 @@
-"""The cut-over's part of a launch: the result's topic gets the rows of the version that took over.
+"""Writes the difference into the result's topic when a cut-over version is launched.
 
 It is done before the version runs as its query for the first time, by whichever server launches it.
 Each step can be done again: a launch that fails within continues at the next try.
@@ -32,7 +32,7 @@ from ksql.core import (
 )
 from ksql.core.process import in_background
 from ksql.exec.dataflow import plan_of
-from ksql.kafka import Counts, Writing
+from ksql.kafka import Counts, WriteOptions
 from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
 
@@ -62,7 +62,7 @@ class ResultTopics(Protocol):
     def delete(self, topic: str) -> None:
         """Delete a topic, if it is there."""
 
-    def equalize(self, origin: str, target: str, writing: Writing) -> Counts:
+    def equalize(self, origin: str, target: str, writing: WriteOptions) -> Counts:
         """Write to ``target`` what it lacks to have the rows of ``origin``."""
 
 
@@ -84,7 +84,7 @@ class NoTopics:
     def delete(self, topic: str) -> None:
         """Delete nothing."""
 
-    def equalize(self, origin: str, target: str, writing: Writing) -> Counts:
+    def equalize(self, origin: str, target: str, writing: WriteOptions) -> Counts:
         """Write nothing."""
         del origin, target, writing
         return Counts()
@@ -207,14 +207,16 @@ class CutOverCompletion:
             cut_over_mark.write(spec.checkpoint, replace(mark, snapshot=True))
         return self.topics.equalize(hidden, topic, writing)
 
-    def _writing(self, spec: QuerySpec, hosted: Container[QueryVersion] | None = None) -> Writing:
+    def _writing(
+        self, spec: QuerySpec, hosted: Container[QueryVersion] | None = None
+    ) -> WriteOptions:
         def check() -> None:
             if hosted is not None and spec.version not in hosted:
                 raise LAUNCH_ENDED(query_id=spec.query_id)
             if spec.lease is not None:
                 spec.lease.await_valid()
 
-        return Writing(
+        return WriteOptions(
             config=spec.producer,
             transactional_id=transactional_id(spec.application, _TASK)
             if spec.exactly_once

@@ -1,4 +1,4 @@
-"""The topics that the queries here write and read, for those that wait for one another."""
+"""Lists, for the launch of a query, those that write its topics and those that read its own."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import RecoveryOverrides, usable
 from ksql.spark.checkpoint.checkpoint_directory import CheckpointDirectory
 from ksql.spark.checkpoint.checkpoint_topics import TopicRecreated
-from ksql.spark.query.backfill import Resting, StateTransfer
+from ksql.spark.query.backfill import StateTransfer, StoppedVersion
 from ksql.spark.query.batch_limits import BatchLimits, Places, TopicOffsets, as_candidate
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
@@ -356,8 +356,8 @@ class SparkRunner:
         if ended is None:
             raise cancelled(old.id)
         transfer = StateTransfer(
-            Resting(old, self._checkpoint(old)),
-            Resting(candidate, self._checkpoint(candidate)),
+            StoppedVersion(old, self._checkpoint(old)),
+            StoppedVersion(candidate, self._checkpoint(candidate)),
             self._runtime.copy_state,
             lambda: self._completion.seed(old, self._spec(candidate)),
             partial(self._syncs.adopt_state, candidate.version),

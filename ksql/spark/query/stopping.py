@@ -1,4 +1,4 @@
-"""Queries that are stopped together within seconds, whatever their batches do."""
+"""Stops several queries together within seconds, whatever their batches do."""
 
 from __future__ import annotations
 

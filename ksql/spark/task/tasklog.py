@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core import BadRecord, excerpt
-from ksql.exec.operators import BadResult, Late
+from ksql.exec.operators import BadResult, LateRecord
 from ksql.formats import DecodeError, EncodeError
 from ksql.kafka import processing_log as plog
 
@@ -35,7 +35,7 @@ class TaskLog:
         self.more: Counter[str] = Counter()
         self._untold = 0
         self._late = 0
-        self._worst: Late | None = None
+        self._worst: LateRecord | None = None
         self._last: Any = None
         self._bytes = 0
 
@@ -43,7 +43,7 @@ class TaskLog:
         """Note one entry."""
         if row is None or row is not self._last:
             self._untold += 1
-            if isinstance(message, Late):
+            if isinstance(message, LateRecord):
                 self._see_late(message)
         self._last = row
         if len(self.entries) >= MOST_ENTRIES or self._bytes > MOST_BYTES:
@@ -53,7 +53,7 @@ class TaskLog:
         self._bytes += len(said) + (len(row.data or b"") if isinstance(row, BadRecord) else 0)
         self.entries.append((operator, said, row))
 
-    def _see_late(self, message: Late) -> None:
+    def _see_late(self, message: LateRecord) -> None:
         self._late += 1
         if self._worst is None or message.behind_ms > self._worst.behind_ms:
             self._worst = message
@@ -68,7 +68,7 @@ class TaskLog:
         count, self._untold = self._untold, 0
         return count
 
-    def late_untold(self) -> tuple[int, Late | None]:
+    def late_untold(self) -> tuple[int, LateRecord | None]:
         """Return how many of them were late since this was asked last, and the latest of these."""
         count, worst = self._late, self._worst
         self._late, self._worst = 0, None

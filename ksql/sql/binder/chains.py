@@ -22,8 +22,8 @@ from ksql.sql.binder.joins import (
     check_apart,
     check_sources,
     check_stream_table,
+    join_without_repartition,
     kind_of,
-    meet_as_they_are,
     qualified,
 )
 from ksql.sql.binder.scope import JOIN_ON, FromSource, Scope, joined_name
@@ -235,7 +235,7 @@ class _Step:
         if (ours.kind == "SESSION") != (theirs.kind == "SESSION"):
             raise IncompatibleWindows(ours.kind, theirs.kind)
         on_keys = self._is_key(left, left_expr) and self._is_key(self.new, right_expr)
-        if not on_keys or not meet_as_they_are(left.source, self.new.source):
+        if not on_keys or not join_without_repartition(left.source, self.new.source):
             raise InvalidJoin(
                 "Implicit repartitioning of windowed sources is not supported. "
                 "See https://github.com/confluentinc/ksql/issues/4385."

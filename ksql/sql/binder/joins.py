@@ -87,7 +87,7 @@ class IncompatibleWindows(InvalidJoin):
         )
 
 
-def meet_as_they_are(left: DataSource, right: DataSource) -> bool:
+def join_without_repartition(left: DataSource, right: DataSource) -> bool:
     """Return whether records of two windowed sources with equal keys need no other key.
 
     Keys of a registry's formats are always written again, so windows of any lengths meet there: by

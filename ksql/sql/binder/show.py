@@ -1,4 +1,4 @@
-"""Bound expressions as text, for EXPLAIN and messages."""
+"""Prints bound expressions as text, for EXPLAIN and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going through bound expressions."""
+"""Visits and transforms bound expression trees."""
 
 from __future__ import annotations
 

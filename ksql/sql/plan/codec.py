@@ -22,10 +22,6 @@ from ksql.sql.plan import nodes
 from ksql.sql.plan.walk import sources
 
 if TYPE_CHECKING:
-    from ksql.functions import Functions
-
-
-if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.functions import Functions

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ksql.functions import Scalar, find_overload
-from ksql.sql.binder import bound
+from ksql.sql.binder import bound, trees
 from ksql.sql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -34,15 +34,16 @@ if TYPE_CHECKING:
     from ksql.sql.syntax.ast import SourceKind
 
 
+_FEEDING: dict[type, tuple[str, ...]] = {
+    node: tuple(f.name for f in dataclasses.fields(node) if f.metadata["rule"] == "child")
+    for node in get_args(Plan)
+}
+"""By the class of a node, the fields with the plans that feed it."""
+
+
 def children(plan: Plan) -> tuple[Plan, ...]:
     """Return the plans that feed this one, left before right."""
-    match plan:
-        case Source():
-            return ()
-        case Filter() | Rekey() | Explode() | Select() | Aggregate() | EmitFinal() | Sink():
-            return (plan.source,)
-        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
-            return (plan.left, plan.right)
+    return tuple(getattr(plan, name) for name in _FEEDING[type(plan)])
 
 
 def nodes(plan: Plan) -> Iterator[Plan]:
@@ -68,13 +69,8 @@ def sources(plan: Plan) -> tuple[Source, ...]:
 
 def with_children(plan: Plan, changed: Callable[[Plan], Plan]) -> Plan:
     """Return the plan with each of those that feed it as the function gives it."""
-    match plan:
-        case Source():
-            return plan
-        case Filter() | Rekey() | Explode() | Select() | Aggregate() | EmitFinal() | Sink():
-            return replace(plan, source=changed(plan.source))
-        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
-            return replace(plan, left=changed(plan.left), right=changed(plan.right))
+    feeding: Any = {name: changed(getattr(plan, name)) for name in _FEEDING[type(plan)]}
+    return replace(plan, **feeding) if feeding else plan
 
 
 def with_sources(plan: Plan, changed: Callable[[Source], Source]) -> Plan:
@@ -117,17 +113,23 @@ def generations(node: Aggregate) -> tuple[int, ...]:
     return (*node.generations, *(0,) * (node.next_slot - len(node.generations)))
 
 
-def calls(value: Any) -> Iterator[bound.Call]:
-    """Return the scalar calls in a node's fields, or in an expression."""
-    if isinstance(value, tuple):
+def expressions(value: Any) -> Iterator[bound.Bound]:
+    """Return the expressions in a node's own fields, each as a whole."""
+    if isinstance(value, bound.Bound):
+        yield value
+    elif isinstance(value, tuple):
         for item in value:
-            yield from calls(item)
+            yield from expressions(item)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if isinstance(value, bound.Call):
-            yield value
         for field in dataclasses.fields(value):
             if field.metadata.get("rule") != "child":
-                yield from calls(getattr(value, field.name))
+                yield from expressions(getattr(value, field.name))
+
+
+def calls(value: Any) -> Iterator[bound.Call]:
+    """Return the scalar calls in a node's fields, or in an expression."""
+    below = (node for expr in expressions(value) for node in trees.nodes(expr))
+    return (node for node in below if isinstance(node, bound.Call))
 
 
 def is_volatile(value: Any, functions: Functions) -> bool:

@@ -192,7 +192,7 @@ def drop_source(
     return ast.DropSource(kind, name, missing is not None, topic is not None, span=span)
 
 
-class Target(NamedTuple):
+class InsertTarget(NamedTuple):
     """The source, or a column of it, that an INSERT names, and where it does."""
 
     name: str
@@ -200,14 +200,14 @@ class Target(NamedTuple):
 
 
 @rule("target", "inserted")
-def target(span: Span, name: str) -> Target:
+def target(span: Span, name: str) -> InsertTarget:
     """Return a name after ``INSERT INTO``."""
-    return Target(name, span)
+    return InsertTarget(name, span)
 
 
 @rule("insert_select")
 def insert_select(
-    span: Span, into: Target, properties: tuple[ast.Property, ...] | None, query: ast.Query
+    span: Span, into: InsertTarget, properties: tuple[ast.Property, ...] | None, query: ast.Query
 ) -> ast.InsertInto:
     """Build INSERT INTO .. SELECT."""
     return ast.InsertInto(into.name, query, properties or (), into.span, span=span)
@@ -227,7 +227,10 @@ def replace_query(
 
 @rule("insert_values")
 def insert_values(
-    span: Span, into: Target, columns: tuple[Target, ...] | None, values: tuple[Expr, ...] | None
+    span: Span,
+    into: InsertTarget,
+    columns: tuple[InsertTarget, ...] | None,
+    values: tuple[Expr, ...] | None,
 ) -> ast.InsertValues:
     """Build INSERT INTO .. VALUES."""
     names, places = zip(*columns, strict=True) if columns else ((), ())
@@ -271,7 +274,7 @@ def upgrade_catalogue(span: Span, name: str | None) -> ast.Show:
     return ast.Show("UPGRADES", source=name)
 
 
-class Changed(NamedTuple):
+class UpgradeTarget(NamedTuple):
     """The stream, table or query of which an upgrade is given up or rolled back."""
 
     name: str
@@ -279,25 +282,27 @@ class Changed(NamedTuple):
 
 
 @rule("changed_source")
-def changed_source(_span: Span, name: str) -> Changed:
+def changed_source(_span: Span, name: str) -> UpgradeTarget:
     """Build the name of a stream or table."""
-    return Changed(name, of_query=False)
+    return UpgradeTarget(name, of_query=False)
 
 
 @rule("changed_query")
-def changed_query(_span: Span, query_id: str) -> Changed:
+def changed_query(_span: Span, query_id: str) -> UpgradeTarget:
     """Build ``QUERY id``."""
-    return Changed(query_id, of_query=True)
+    return UpgradeTarget(query_id, of_query=True)
 
 
 @rule("abort_upgrade")
-def abort_upgrade(span: Span, changed: Changed) -> ast.UpgradeControl:
+def abort_upgrade(span: Span, changed: UpgradeTarget) -> ast.UpgradeControl:
     """Build ABORT UPGRADE."""
     return ast.UpgradeControl("ABORT", changed.name, of_query=changed.of_query, span=span)
 
 
 @rule("rollback_upgrade")
-def rollback_upgrade(span: Span, changed: Changed, upgrade_id: str | None) -> ast.UpgradeControl:
+def rollback_upgrade(
+    span: Span, changed: UpgradeTarget, upgrade_id: str | None
+) -> ast.UpgradeControl:
     """Build ROLLBACK UPGRADE."""
     return ast.UpgradeControl("ROLLBACK", changed.name, upgrade_id, changed.of_query, span=span)
 

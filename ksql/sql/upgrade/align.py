@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ksql.functions import BUILTINS
 from ksql.sql.plan.nodes import Aggregate, Fold, Join, Plan, QueryPlan, Sink
 from ksql.sql.plan.walk import generations, nodes, sources, with_children, with_sources
+from ksql.sql.upgrade.added_columns import with_later
 from ksql.sql.upgrade.filters import with_leftovers
-from ksql.sql.upgrade.grown import with_later
 from ksql.sql.upgrade.naming import named_as
 
 if TYPE_CHECKING:

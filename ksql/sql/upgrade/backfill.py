@@ -1,4 +1,4 @@
-"""May only the added aggregates of a query be computed, while the others keep their state?
+"""Decides whether a rebuild may compute only the added aggregates and keep the others' state.
 
 Both must fold the same rows into the same groups: else the aggregates of one row would speak of
 different records. Source: docs/upgrades.md#backfills. KLIP-28 knows no backfill.

@@ -32,7 +32,7 @@ from ksql.sql.plan.nodes import (
     TableTableJoin,
     TimeWindow,
 )
-from ksql.sql.plan.walk import calls, nodes, result_kind
+from ksql.sql.plan.walk import calls, expressions, nodes, result_kind
 from ksql.sql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
@@ -182,15 +182,12 @@ def remembered(plan: Plan) -> Iterator[Bound]:
     """Yield the expressions that choose a record's state and change it."""
     match plan:
         case Aggregate():
-            yield from (named.expr for named in plan.group)
-            yield from (arg for fold in plan.folds for arg in fold.args)
+            yield from expressions(plan)
             if result_kind(plan.source) == "TABLE":  # what was folded is taken back
                 below = nodes(plan.source)
                 yield from (node.predicate for node in below if isinstance(node, Filter))
-        case Rekey():
-            yield from (named.expr for named in plan.keys)
-        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
-            yield from (plan.left_key, plan.right_key)
+        case Rekey() | StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            yield from expressions(plan)
         case Source() | Filter() | Explode() | Select() | EmitFinal() | Sink():
             return
 

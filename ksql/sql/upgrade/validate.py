@@ -1,4 +1,4 @@
-"""May a new plan take over the old one's checkpoint and state? All differences, classified.
+"""Decides whether a new plan may take over the old one's state; classifies all differences.
 
 The rule of each plan field is declared at the field (``on_upgrade``). Here the two plans are walked
 together, and rules for several nodes are added. Refusal is the default. Source: KLIP-28; the
@@ -36,7 +36,7 @@ from ksql.sql.plan.nodes import (
     UpgradeKind,
 )
 from ksql.sql.plan.walk import children, nodes, result_kind, sources
-from ksql.sql.upgrade import code, grown, settings
+from ksql.sql.upgrade import added_columns, code, settings
 from ksql.sql.upgrade.align import align
 from ksql.sql.upgrade.filters import Passive, conditions, other_rows, passive, same_conditions
 from ksql.sql.upgrade.naming import fold_twin, with_distinct_names
@@ -75,7 +75,7 @@ def validate(
     found_changes = (
         *_compare_fields(old, target),
         *_compare(old.sink, aligned.sink, functions, filled=filled),
-        *grown.compare(old.sink, aligned.sink),
+        *added_columns.compare(old.sink, aligned.sink),
         *settings.compare(old, new),
         *code.compare(old, aligned),
     )
@@ -101,7 +101,7 @@ def _notes(old: QueryPlan, aligned: QueryPlan, functions: Functions) -> Iterator
             "a row that no longer passes stays in the result until it changes or is deleted; "
             "one that passes now comes when it changes"
         )
-    yield from grown.notes(aligned.sink)
+    yield from added_columns.notes(aligned.sink)
 
 
 def _with_distinct_names(old: QueryPlan, new: QueryPlan) -> QueryPlan:

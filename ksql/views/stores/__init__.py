@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from ksql.views.stores import formats
-from ksql.views.stores.base import Hidden, Rows, Store, StoreClosed, Stored, StoredRow, united
+from ksql.views.stores.base import (
+    HiddenWindows,
+    Rows,
+    Store,
+    StoreClosed,
+    Stored,
+    StoredRow,
+    united,
+)
 from ksql.views.stores.format_upgrade import SETTING
 from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.retention_store import RetentionStore
 
 __all__ = [
     "SETTING",
-    "Hidden",
+    "HiddenWindows",
     "MemoryStore",
     "RetentionStore",
     "Rows",

@@ -22,7 +22,7 @@ class Stored(NamedTuple):
     timestamp: int
 
 
-class Hidden(NamedTuple):
+class HiddenWindows(NamedTuple):
     """Windows that a store does not show although its topic had them when it was read.
 
     At least one, the earliest, is at ``first``; those after it are at ``last`` or before. Both are
@@ -121,7 +121,7 @@ class Rows(Protocol):
         """Return the rows of those keys, in their order."""
         return [self.get(key) for key in keys]
 
-    def hidden(self) -> Hidden | None:
+    def hidden(self) -> HiddenWindows | None:
         """Return which windows are not shown, as far as is known.
 
         Those that a read has passed over are known.
@@ -216,12 +216,66 @@ class Store(Rows, Protocol):
         """End all use and discard what is not committed; a second call does nothing."""
 
 
-def united(parts: Iterable[Hidden | None]) -> Hidden | None:
+class StoreWrapper(Store):
+    """A store over another one: each call goes there that a subclass does not answer itself."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def transactional(self) -> bool:
+        """Whether puts wait for the commit."""
+        return self._store.transactional
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Return about how much memory the open batch takes."""
+        return self._store.uncommitted_bytes
+
+    @property
+    def damage(self) -> str:
+        """Return why the files cannot be trusted."""
+        return self._store.damage
+
+    def committed(self) -> Rows:
+        """Return the rows without the open batch."""
+        return self._store.committed()
+
+    def get(self, key: bytes) -> Stored | None:
+        """Return the row of that key, or None."""
+        return self._store.get(key)
+
+    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
+        """Return rows with ``lo <= key < hi`` in order."""
+        return self._store.range(lo, hi)
+
+    def position(self) -> Offset | None:
+        """Return the offset of the last commit."""
+        return self._store.position()
+
+    def is_complete(self) -> bool:
+        """Return whether the last commit was whole."""
+        return self._store.is_complete()
+
+    def clock(self) -> int | None:
+        """Return the time that the last commit stated."""
+        return self._store.clock()
+
+    def hidden_from(self) -> int | None:
+        """Return the time of the earliest hidden window that the last commit stated."""
+        return self._store.hidden_from()
+
+    def close(self) -> None:
+        """End all use."""
+        self._store.close()
+
+
+def united(parts: Iterable[HiddenWindows | None]) -> HiddenWindows | None:
     """Return the hidden windows of several stores or reads as one span; None if there are none."""
     spans = [span for span in parts if span is not None]
     if not spans:
         return None
-    return Hidden(
+    return HiddenWindows(
         min(span.first for span in spans),
         max(span.last for span in spans),
         max(span.retention_ms for span in spans),

@@ -12,51 +12,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.core import KsqlError, Offset
-from ksql.views.stores.base import Change, Rows, Store, Stored, StoredRow, check_forward
-from ksql.views.stores.rocks import Rocks, StoreBudget, destroy
+from ksql.views.stores.base import Change, Rows, Stored, StoredRow, check_forward
+from ksql.views.stores.rocks import Rocks, StoreBudget
+from ksql.views.stores.rocks_store import IN_USE, RocksStore, numbers_of
 from ksql.views.stores.write_batch import coalesced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = [
-    "CLOCK",
-    "HIDDEN",
-    "IN_USE",
-    "PARTIAL",
-    "POSITION",
-    "DiskStore",
-    "StoreBudget",
-    "destroy",
-]
 
-POSITION = "position"
-CLOCK = "clock"
-HIDDEN = "hidden"
-"""The time of the earliest window that a retention has hidden; earlier versions have no such."""
-IN_USE = "in use"
-"""A number of the store while its rows may be ahead of its position, or behind."""
-PARTIAL = "partial"
-"""A number of the store while its position lies inside a transaction of its topic."""
-NUMBERS = (POSITION, CLOCK, HIDDEN, IN_USE, PARTIAL)
-
-
-def numbers_of(offset: Offset, clock: int | None, hidden_from: int | None) -> dict[str, int | None]:
-    """Return the numbers that a commit writes; what is None stays as it was."""
-    stated: dict[str, int | None] = {POSITION: offset, CLOCK: clock, HIDDEN: hidden_from}
-    return {name: number for name, number in stated.items() if number is not None}
-
-
-class DiskStore(Store):
+class DiskStore(RocksStore):
     """One RocksDB; ``open`` it, and ``close`` it before its directory is touched."""
 
     def __init__(self, rocks: Rocks) -> None:
-        self._rocks = rocks
-        position = rocks.number(POSITION)
-        self._position = None if position is None else Offset(position)
-        self._clock = rocks.number(CLOCK)
-        self._hidden_from = rocks.number(HIDDEN)
+        super().__init__(rocks)
         self._reliable = rocks.number(IN_USE) is None
         self._marked = not self._reliable
 
@@ -83,11 +53,6 @@ class DiskStore(Store):
         """Nothing waits for a commit."""
         return 0
 
-    @property
-    def damage(self) -> str:
-        """Return why the files cannot be trusted."""
-        return self._rocks.damage
-
     def committed(self) -> Rows:
         """Return the store itself: nothing waits for a commit."""
         return self
@@ -99,21 +64,6 @@ class DiskStore(Store):
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
         """Return rows with ``lo <= key < hi`` in order."""
         return self._rocks.range(lo, hi)
-
-    def position(self) -> Offset | None:
-        """Return the offset of the last commit."""
-        self._rocks.check_open()
-        return self._position
-
-    def clock(self) -> int | None:
-        """Return the time that the last commit stated."""
-        self._rocks.check_open()
-        return self._clock
-
-    def hidden_from(self) -> int | None:
-        """Return the time of the earliest hidden window that the last commit stated."""
-        self._rocks.check_open()
-        return self._hidden_from
 
     def put(self, changes: Iterable[Change]) -> None:
         """Write changes in order."""
@@ -143,9 +93,8 @@ class DiskStore(Store):
         check_forward(self.position(), offset)
         numbers = numbers_of(offset, clock, hidden_from)
         self._rocks.write((), numbers)
-        self._position, self._reliable = offset, True
-        self._clock = self._clock if clock is None else clock
-        self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
+        self._moved(offset, clock, hidden_from)
+        self._reliable = True
 
     def recover(self, offset: Offset) -> bool:
         """Keep the rows if they are those of the position."""
@@ -157,9 +106,7 @@ class DiskStore(Store):
 
     def clear(self) -> None:
         """Forget all rows, the position and the times."""
-        self._rocks.check_open()
-        self._rocks.clear(dict.fromkeys(NUMBERS))
-        self._position = self._clock = self._hidden_from = None
+        super().clear()
         self._reliable, self._marked = True, False
 
     def close(self) -> None:

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import KsqlError
 from ksql.views.stores import formats
-from ksql.views.stores.base import Change, Rows, Store, Stored, StoredRow, StoreFailed
-from ksql.views.stores.disk import CLOCK, HIDDEN, PARTIAL, POSITION, StoreBudget
+from ksql.views.stores.base import Change, StoreFailed, StoreWrapper
 from ksql.views.stores.formats import UNKNOWN_TIME
-from ksql.views.stores.rocks import Rocks
+from ksql.views.stores.rocks import Rocks, StoreBudget
+from ksql.views.stores.rocks_store import CLOCK, HIDDEN, PARTIAL, POSITION
 from ksql.views.stores.store_paths import copy_of, discard_copy
 from ksql.views.stores.txn import TxnStore
 from ksql.views.stores.write_batch import coalesced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from ksql.core import Offset
@@ -113,13 +113,13 @@ class StoreCopy:
         self._new.flush()
 
 
-class MigratingStore(Store):
+class MigratingStore(StoreWrapper):
     """The old store, and its copy until that is given up; see the module."""
 
     def __init__(self, path: Path, rocks: Rocks, old: TxnStore) -> None:
+        super().__init__(old)
         self._path = path
         self._rocks = rocks
-        self._old = old
         self._copy: StoreCopy | None = None
         self._timed = rocks.format.timed
         self.old_format = rocks.format.number
@@ -204,7 +204,7 @@ class MigratingStore(Store):
 
     def _give_up(self, problem: KsqlError) -> None:
         copy, self._copy = self._copy, None
-        self.given_up = self._old.damage or problem.text()
+        self.given_up = self._store.damage or problem.text()
         if copy is not None:
             _closed(copy.store)
             discard_copy(self._path)
@@ -220,50 +220,17 @@ class MigratingStore(Store):
     def uncommitted_bytes(self) -> int:
         """Return about how much memory both open batches take."""
         waiting = 0 if self._copy is None else self._copy.store.uncommitted_bytes
-        return self._old.uncommitted_bytes + waiting
-
-    @property
-    def damage(self) -> str:
-        """Return why the files of the old store cannot be trusted."""
-        return self._old.damage
-
-    def committed(self) -> Rows:
-        """Return the old store's rows without the open batch."""
-        return self._old.committed()
-
-    def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
-        return self._old.get(key)
-
-    def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Return rows with ``lo <= key < hi`` in order."""
-        return self._old.range(lo, hi)
-
-    def position(self) -> Offset | None:
-        """Return the offset of the last commit."""
-        return self._old.position()
-
-    def clock(self) -> int | None:
-        """Return the time that the last commit stated."""
-        return self._old.clock()
-
-    def hidden_from(self) -> int | None:
-        """Return the time of the earliest hidden window that the last commit stated."""
-        return self._old.hidden_from()
+        return self._store.uncommitted_bytes + waiting
 
     def put(self, changes: Iterable[Change]) -> None:
         """Take changes into the open batches of both; an untimed one shows no times at once."""
         fresh = coalesced(changes).values()
         if self._timed:
-            self._old.put(fresh)
+            self._store.put(fresh)
         else:
-            self._old.put((key, value, UNKNOWN_TIME) for key, value, _ in fresh)
+            self._store.put((key, value, UNKNOWN_TIME) for key, value, _ in fresh)
         if self._copy is not None:
             self._copy.store.put(fresh)
-
-    def is_complete(self) -> bool:
-        """Return whether the last commit was whole."""
-        return self._old.is_complete()
 
     def commit(
         self,
@@ -274,18 +241,18 @@ class MigratingStore(Store):
         complete: bool = True,
     ) -> None:
         """Commit the old store, then the copy."""
-        self._old.commit(offset, clock, hidden_from, complete=complete)
+        self._store.commit(offset, clock, hidden_from, complete=complete)
         self._both(lambda copy: copy.store.commit(offset, clock, hidden_from, complete=complete))
 
     def recover(self, offset: Offset) -> bool:
         """Discard what is not committed; or empty both."""
-        recovered = self._old.recover(offset)
+        recovered = self._store.recover(offset)
         self._both(lambda copy: copy.store.recover(offset) if recovered else copy.all_of())
         return recovered
 
     def clear(self) -> None:
         """Forget all rows, the position and the times: then the copy is whole."""
-        self._old.clear()
+        self._store.clear()
         self._both(StoreCopy.all_of)
 
     def close(self) -> None:
@@ -293,7 +260,7 @@ class MigratingStore(Store):
         copy = self._copy
         if copy is not None:
             _closed(copy.store)
-        self._old.close()
+        self._store.close()
 
     def _both(self, step: Callable[[StoreCopy], object]) -> None:
         """Do with the copy what was done with the store, which does without the copy, too."""

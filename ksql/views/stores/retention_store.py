@@ -19,7 +19,15 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ksql.core.types import all_kept_by, kept_by
-from ksql.views.stores.base import Change, Hidden, Rows, Store, Stored, StoredRow
+from ksql.views.stores.base import (
+    Change,
+    HiddenWindows,
+    Rows,
+    Store,
+    Stored,
+    StoredRow,
+    StoreWrapper,
+)
 from ksql.views.stores.write_batch import coalesced
 
 if TYPE_CHECKING:
@@ -31,11 +39,11 @@ _LEAST_SEGMENT_MS = 60_000
 SLICE = 10_000
 
 
-class RetentionStore(Store):
+class RetentionStore(StoreWrapper):
     """A store under a retention; see there. ``sessions``: keys end with the window's end, start."""
 
     def __init__(self, store: Store, retention_ms: int, *, sessions: bool = False) -> None:
-        self._store = store
+        super().__init__(store)
         self._retention_ms = retention_ms
         self._sessions = sessions
         self._segment_ms = max(retention_ms // 2, _LEAST_SEGMENT_MS)
@@ -44,22 +52,7 @@ class RetentionStore(Store):
         self._sweeping: tuple[int | None, bytes] | None = None
         self._hidden_from = store.hidden_from()
         self._lock = threading.Lock()
-        self._shown = _Kept(self, store, lambda: self._seen)
-
-    @property
-    def transactional(self) -> bool:
-        """Whether puts wait for the commit."""
-        return self._store.transactional
-
-    @property
-    def uncommitted_bytes(self) -> int:
-        """Return about how much memory the open batch takes."""
-        return self._store.uncommitted_bytes
-
-    @property
-    def damage(self) -> str:
-        """Return why the files cannot be trusted."""
-        return self._store.damage
+        self._shown = _CoveredRows(self, store, lambda: self._seen)
 
     def time_of(self, key: bytes) -> int:
         """Return the time that decides how long a key's window is kept (ms)."""
@@ -81,12 +74,12 @@ class RetentionStore(Store):
             first = self._hidden_from
             self._hidden_from = time if first is None else min(first, time)
 
-    def hidden_at(self, clock: int | None) -> Hidden | None:
+    def hidden_at(self, clock: int | None) -> HiddenWindows | None:
         """Return which windows are not shown at that clock, as far as is known."""
         first = self._hidden_from
         if first is None or clock is None or first > self.forgotten(clock):
             return None
-        return Hidden(first, self.forgotten(clock), self._retention_ms)
+        return HiddenWindows(first, self.forgotten(clock), self._retention_ms)
 
     # --- what readers see
 
@@ -100,23 +93,11 @@ class RetentionStore(Store):
 
     def committed(self) -> Rows:
         """Return the rows without the open batch, as of the last commit's time."""
-        return _Kept(self, self._store.committed(), lambda: self._committed)
+        return _CoveredRows(self, self._store.committed(), lambda: self._committed)
 
-    def hidden(self) -> Hidden | None:
+    def hidden(self) -> HiddenWindows | None:
         """Return which windows are not shown, as far as is known."""
         return self._shown.hidden()
-
-    def position(self) -> Offset | None:
-        """Return the offset of the last commit."""
-        return self._store.position()
-
-    def clock(self) -> int | None:
-        """Return the latest time that was committed."""
-        return self._store.clock()
-
-    def hidden_from(self) -> int | None:
-        """Return the time of the earliest hidden window that was committed."""
-        return self._store.hidden_from()
 
     # --- what its writer does
 
@@ -142,10 +123,6 @@ class RetentionStore(Store):
                 for (key, value, timestamp), time in zip(listed, times, strict=True)
             )
         self._seen = seen
-
-    def is_complete(self) -> bool:
-        """Return whether the last commit was whole."""
-        return self._store.is_complete()
 
     def commit(
         self,
@@ -197,10 +174,6 @@ class RetentionStore(Store):
         self._store.clear()
         self._begin()
 
-    def close(self) -> None:
-        """End all use."""
-        self._store.close()
-
     def _begin(self) -> None:
         self._seen = self._committed = self._store.clock()
         self._sweeping = None
@@ -208,7 +181,7 @@ class RetentionStore(Store):
         self._swept = self._segment()
 
 
-class _Kept(Rows):
+class _CoveredRows(Rows):
     """The rows of the windows that are covered at the present time."""
 
     def __init__(self, store: RetentionStore, rows: Rows, clock: Callable[[], int | None]) -> None:
@@ -232,7 +205,7 @@ class _Kept(Rows):
         clock, rows = self._clock(), self._rows.range(lo, hi)
         return rows if clock is None else self._covered(rows, self._store.forgotten(clock))
 
-    def hidden(self) -> Hidden | None:
+    def hidden(self) -> HiddenWindows | None:
         """Return which windows are not shown, as far as is known."""
         return self._store.hidden_at(self._clock())
 

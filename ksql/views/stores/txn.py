@@ -17,27 +17,19 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ksql.core import Offset
-from ksql.views.stores.base import Change, Rows, Store, Stored, StoredRow, check_forward
-from ksql.views.stores.disk import (
-    CLOCK,
-    HIDDEN,
-    IN_USE,
-    NUMBERS,
-    PARTIAL,
-    POSITION,
-    StoreBudget,
-    numbers_of,
-)
-from ksql.views.stores.rocks import Rocks
+from ksql.views.stores.base import Change, Rows, Stored, StoredRow, check_forward
+from ksql.views.stores.rocks import Rocks, StoreBudget
+from ksql.views.stores.rocks_store import IN_USE, PARTIAL, RocksStore, numbers_of
 from ksql.views.stores.write_batch import WriteBatch, coalesced, laid_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from ksql.core import Offset
 
-class TxnStore(Store):
+
+class TxnStore(RocksStore):
     """One RocksDB and the open batch; ``close`` it before its directory is touched.
 
     While a commit is written, its batch is read still, next to the open one. So a reader sees the
@@ -45,14 +37,10 @@ class TxnStore(Store):
     """
 
     def __init__(self, rocks: Rocks) -> None:
-        self._rocks = rocks
+        super().__init__(rocks)
         self._batch = WriteBatch()
         self._applying: WriteBatch | None = None
         self._lock = threading.Lock()
-        position = rocks.number(POSITION)
-        self._position = None if position is None else Offset(position)
-        self._clock = rocks.number(CLOCK)
-        self._hidden_from = rocks.number(HIDDEN)
         self._complete = rocks.number(PARTIAL) is None
         if rocks.number(IN_USE) is not None:  # another type's, and not ended in order
             self.clear()
@@ -82,11 +70,6 @@ class TxnStore(Store):
         """Return about how much memory the open batch takes."""
         return self._batch.bytes
 
-    @property
-    def damage(self) -> str:
-        """Return why the files cannot be trusted."""
-        return self._rocks.damage
-
     # --- what readers see
 
     def committed(self) -> Rows:
@@ -114,25 +97,10 @@ class TxnStore(Store):
             waiting = _over(waiting, applying)
         return laid_over(waiting, kept) if waiting else kept
 
-    def position(self) -> Offset | None:
-        """Return the offset of the last commit."""
-        self._rocks.check_open()
-        return self._position
-
     def is_complete(self) -> bool:
         """Return whether the last commit was whole."""
         self._rocks.check_open()
         return self._complete
-
-    def clock(self) -> int | None:
-        """Return the time that the last commit stated."""
-        self._rocks.check_open()
-        return self._clock
-
-    def hidden_from(self) -> int | None:
-        """Return the time of the earliest hidden window that the last commit stated."""
-        self._rocks.check_open()
-        return self._hidden_from
 
     # --- what its writer does
 
@@ -164,9 +132,8 @@ class TxnStore(Store):
             with self._lock:
                 self._batch, self._applying = self._applying, None
             raise
-        self._position, self._complete = offset, complete
-        self._clock = self._clock if clock is None else clock
-        self._hidden_from = self._hidden_from if hidden_from is None else hidden_from
+        self._moved(offset, clock, hidden_from)
+        self._complete = complete
         with self._lock:
             self._applying = None
 
@@ -181,10 +148,8 @@ class TxnStore(Store):
 
     def clear(self) -> None:
         """Forget all rows, the position and the times."""
-        self._rocks.check_open()
-        self._rocks.clear(dict.fromkeys(NUMBERS))
+        super().clear()
         self._discard()
-        self._position = self._clock = self._hidden_from = None
         self._complete = True
 
     def close(self) -> None:

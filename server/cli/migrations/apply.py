@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from server.cli.client import Client, JsonObject
 from server.cli.grid import clean
-from server.cli.migrations.check import Refused, disallowed, dry_run, in_its_place
+from server.cli.migrations.check import FileRefused, disallowed, dry_run, in_its_place
 from server.cli.migrations.failure import SERVER_ERRORS, MigrationFailed, reason_of
 from server.cli.migrations.lock import ApplyLock
 from server.cli.migrations.metadata import CURRENT, NONE, Entry, Metadata, State, reason
@@ -300,7 +300,7 @@ class FileRun:
         for at, (statement, answer) in enumerate(zip(batch, answers, strict=True)):
             why = disallowed(str(answer["statementText"]), answer, allowed)
             if why:
-                raise Refused(statement, at, why)
+                raise FileRefused(statement, at, why)
 
     def _execute(self, statement: Statement, count: int) -> None:
         if self._variables.take(statement.text):

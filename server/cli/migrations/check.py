@@ -14,7 +14,7 @@ _NOT_FOUND = 404
 _PLACE = re.compile(r"\b(line:? )(\d+)((?::|, col: )\d+)", re.IGNORECASE)
 
 
-class Refused(MigrationFailed):
+class FileRefused(MigrationFailed):
     """A statement that cannot be executed, or that its file does not allow.
 
     ``at`` is its place among those that were checked; ``answers`` are of those before it.
@@ -34,8 +34,8 @@ def dry_run(
 ) -> list[JsonObject]:
     """Return what each statement would do, with the effects of those before it.
 
-    Raises: Refused for the first that cannot be executed; MigrationFailed for a server that has no
-        sandbox for clients; ServerFailure, Unreachable.
+    Raises: FileRefused for the first that cannot be executed; MigrationFailed for a server that has
+        no sandbox for clients; ServerFailure, Unreachable.
     """
     text = "\n".join(map(_in_its_column, statements))
     try:
@@ -50,7 +50,7 @@ def dry_run(
             raise  # the request as a whole is at fault
         begins = 1 + sum(one.text.count("\n") + 1 for one in statements[:at])
         why = _moved(failure.message, statements[at].line - begins)
-        raise Refused(statements[at], at, why, failure.entities) from failure
+        raise FileRefused(statements[at], at, why, failure.entities) from failure
 
 
 def _in_its_column(statement: Statement) -> str:

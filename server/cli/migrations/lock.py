@@ -47,7 +47,7 @@ class ApplyLock:
         """
         other = self._holder()
         if other is not None and not over:
-            raise _Held(other)
+            raise _LockHeld(other)
         if other is not None:
             self._say(f"Taking over from {_shown(other)}.")
         previous = NONE if other is None else other.checksum
@@ -62,7 +62,7 @@ class ApplyLock:
         """
         holder = self._holder()
         if not self._is_mine(holder):
-            raise _Held(holder)
+            raise _LockHeld(holder)
 
     def is_lost(self) -> bool:
         """Return whether another command has taken the right; False if that is not known."""
@@ -104,7 +104,7 @@ def holder_of(events: Iterable[Entry]) -> Entry | None:
     return holder
 
 
-class _Held(MigrationFailed):
+class _LockHeld(MigrationFailed):
     """Another ``apply`` is at work, or was killed."""
 
     def __init__(self, holder: Entry | None) -> None:

@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(1, f"{message}\nSee the -h or --help flags for usage information\n")
 
 
-class Job:
+class CommandRun:
     """One run of a command: its arguments, where it prints, what it opens."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Job:
         return Target(given.all, given.next, given.until, given.version)
 
 
-def _new_project(job: Job) -> None:
+def _new_project(job: CommandRun) -> None:
     if job.arguments.config_file is not None:
         raise MigrationFailed(
             "This command does not expect a config file to be passed. Rather, this command will "
@@ -115,22 +115,22 @@ def _new_project(job: Job) -> None:
     create_project(job.arguments.project_path, job.arguments.ksql_server_url, job.say)
 
 
-def _create(job: Job) -> None:
+def _create(job: CommandRun) -> None:
     directory = job.config().directory
     create_file(directory, job.arguments.version, job.arguments.description, job.say)
 
 
-def _initialize(job: Job) -> None:
+def _initialize(job: CommandRun) -> None:
     with job.server(job.config()) as (_, metadata):
         metadata.initialize(job.say)
 
 
-def _destroy(job: Job) -> None:
+def _destroy(job: CommandRun) -> None:
     with job.server(job.config()) as (_, metadata):
         metadata.destroy(job.say)
 
 
-def _apply(job: Job) -> None:
+def _apply(job: CommandRun) -> None:
     config = job.config()
     stated = job.arguments
     options = Options(job.variables(), stated.dry_run, stated.restart, stated.take_over)
@@ -145,19 +145,19 @@ def _apply(job: Job) -> None:
         applying.run(job.files(config), job.target())
 
 
-def _plan(job: Job) -> None:
+def _plan(job: CommandRun) -> None:
     config, variables = job.config(), job.variables()
     with job.server(config) as (client, metadata):
         plan.plan(client, metadata, job.files(config), job.target(), variables, job.screen)
 
 
-def _validate(job: Job) -> None:
+def _validate(job: CommandRun) -> None:
     config = job.config()
     with job.server(config) as (_, metadata):
         validate.run(metadata, job.files(config), job.say)
 
 
-def _info(job: Job) -> None:
+def _info(job: CommandRun) -> None:
     config = job.config()
     with job.server(config) as (_, metadata):
         info.show(metadata, job.files(config), job.screen)
@@ -178,7 +178,7 @@ def main(
     if arguments.run is None:
         parser.print_help()
         return 0
-    job = Job(arguments, screen or Screen(), now_ms)
+    job = CommandRun(arguments, screen or Screen(), now_ms)
     began = time.monotonic()
     try:
         return _status(arguments.run, job)
@@ -186,7 +186,7 @@ def main(
         job.say(f"Execution time: {time.monotonic() - began:.4f} seconds")
 
 
-def _status(run: Callable[[Job], None], job: Job) -> int:
+def _status(run: Callable[[CommandRun], None], job: CommandRun) -> int:
     try:
         run(job)
     except (MigrationFailed, *SERVER_ERRORS) as error:
@@ -220,7 +220,7 @@ def _parser() -> argparse.ArgumentParser:
     _config_option(parser, None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    def command(name: str, run: Callable[[Job], None], says: str) -> argparse.ArgumentParser:
+    def command(name: str, run: Callable[[CommandRun], None], says: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=says, description=says)
         added.set_defaults(run=run)
         _config_option(added, argparse.SUPPRESS)

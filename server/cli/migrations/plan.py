@@ -10,7 +10,7 @@ from rich.text import Text
 from server.cli.client import Client, JsonObject
 from server.cli.grid import Grid, clean
 from server.cli.migrations.apply import Progress, Target, due, progress_key
-from server.cli.migrations.check import Refused, disallowed, dry_run
+from server.cli.migrations.check import FileRefused, disallowed, dry_run
 from server.cli.migrations.failure import MigrationFailed
 from server.cli.migrations.metadata import NONE, Metadata
 from server.cli.migrations.project import MigrationFile
@@ -108,12 +108,12 @@ def plan(
 
 def _answers(
     client: Client, statements: Sequence[Statement], variables: Mapping[str, str]
-) -> tuple[Sequence[JsonObject], Refused | None]:
+) -> tuple[Sequence[JsonObject], FileRefused | None]:
     if not statements:
         return [], None
     try:
         return dry_run(client, statements, FileSession(dict(variables)), None), None
-    except Refused as refused:
+    except FileRefused as refused:
         return refused.answers, refused
 
 
@@ -134,7 +134,7 @@ def _show(
     planned: Sequence[PlannedFile],
     lines: Sequence[_Line],
     answers: Sequence[JsonObject],
-    refused: Refused | None,
+    refused: FileRefused | None,
     screen: Screen,
 ) -> list[str]:
     """Print a table for each file; return what is wrong."""

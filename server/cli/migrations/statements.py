@@ -1,4 +1,4 @@
-"""The statements of a migration file: how it is pieces, what it may contain, what it allows.
+"""The statements of a migration file: its pieces, what it may contain, what it allows.
 
 Source: ksqlDB's CommandParser; its page "Manage metadata schemas", supported statements.
 """

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from server.demo import frame
 from server.demo.shop.data import DAYS, make
@@ -17,15 +14,6 @@ DEFAULT_ORDERS = 20_000
 _LEAST_ORDERS, _MOST_ORDERS = 1_000, 500_000
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The user's choices."""
-
-    orders: int
-    keep: Path | None
-    color: bool
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo; 0 if every result was right, 1 if not or on an error, 130 if interrupted."""
     options = _options(argv)
@@ -33,30 +21,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return frame.guarded("ksql demo-shop", show, options.keep, lambda: run(options, show))
 
 
-def run(options: Options, show: Show) -> bool:
+def run(options: frame.Options, show: Show) -> bool:
     """Run the whole demo; return whether every result was right.
 
     Raises: KsqlError, ServerFailure, Unreachable.
     """
-    show.section(f"{DAYS} days of a shop: {options.orders:,} orders, and queries that come later")
+    show.section(f"{DAYS} days of a shop: {options.count:,} orders, and queries that come later")
     with show.doing("drawing the records"):
-        shop = make(options.orders)
+        shop = make(options.count)
     return frame.staged(show, options.keep, lambda site: Story(site, show, shop).tell())
 
 
-def _options(argv: Sequence[str] | None) -> Options:
+def _options(argv: Sequence[str] | None) -> frame.Options:
     parser = argparse.ArgumentParser(
         prog="ksql demo-shop",
         description="Run queries over a backlog of a shop's orders, customers, products, payments "
         "and clicks: joins, sessions, windows, aggregates; and check every result.",
     )
-    parser.add_argument(
-        "--orders",
-        metavar="N",
-        type=frame.count_between(_LEAST_ORDERS, _MOST_ORDERS),
-        default=DEFAULT_ORDERS,
-        help=f"how many orders, {_LEAST_ORDERS} to {_MOST_ORDERS} (default: {DEFAULT_ORDERS})",
-    )
-    frame.add_common_options(parser)
-    chosen = parser.parse_args(sys.argv[2:] if argv is None else argv)
-    return Options(chosen.orders, chosen.keep, not chosen.no_color)
+    return frame.parsed(parser, "orders", (_LEAST_ORDERS, _MOST_ORDERS), DEFAULT_ORDERS, argv)

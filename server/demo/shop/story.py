@@ -19,7 +19,7 @@ from server.demo.session import Session
 from server.demo.shop import data, script
 from server.demo.shop.data import MINUTE_MS, Shop
 from server.demo.shop.expected import Expected
-from server.demo.shop.looks import Look, looks
+from server.demo.shop.lookups import Lookup, lookups
 from server.demo.show import Show
 from server.demo.site import Site
 
@@ -72,10 +72,10 @@ class Story:
         self._start_queries()
         read = self._settle()
         expected = self._expected()
-        glances = self._look(looks(expected))
+        shown = self._compare_lookups(lookups(expected))
         results = self._results(read, expected)
-        self._summary(results, glances)
-        return [*(result.check for result in results), *glances]
+        self._summary(results, shown)
+        return [*(result.check for result in results), *shown]
 
     # --- step by step
 
@@ -132,13 +132,13 @@ class Story:
             places = _places(topics.read(self._site.kafka, "orders"))
             return Expected.of(self._shop, places).all()
 
-    def _look(self, glances: Sequence[Look]) -> list[Check]:
+    def _compare_lookups(self, shown: Sequence[Lookup]) -> list[Check]:
         self._show.section("One look at each result")
         return [
             self._session.compared(
                 f"look at {look.result}", look.sql, look.rows, ordered=look.ordered
             )
-            for look in glances
+            for look in shown
         ]
 
     def _results(self, read: dict[str, int], expected: dict[str, Rows]) -> list[Result]:
@@ -157,7 +157,7 @@ class Story:
             check=compare(sink, expected, READERS[sink](records)),
         )
 
-    def _summary(self, results: Sequence[Result], glances: Sequence[Check]) -> None:
+    def _summary(self, results: Sequence[Result], shown: Sequence[Check]) -> None:
         self._show.section("Every result, computed again with pandas from the same records")
         rows: list[tuple[object, ...]] = [
             (
@@ -169,10 +169,10 @@ class Story:
             )
             for result in results
         ]
-        rows += [(check.what, "", "", "", self._show.outcome(check)) for check in glances]
+        rows += [(check.what, "", "", "", self._show.outcome(check)) for check in shown]
         headers = ("result", "query", "records in", "records out", "pandas says")
         self._show.table(headers, rows, right=(2, 3, 4))
-        for check in (*(result.check for result in results), *glances):
+        for check in (*(result.check for result in results), *shown):
             self._show.difference(check)
 
 

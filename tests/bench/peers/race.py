@@ -14,7 +14,7 @@ from pathlib import Path
 from ksql.sql.catalog.model import Topic
 from tests.bench.peers.checks import Outputs
 from tests.bench.peers.inputs import PARTITIONS
-from tests.bench.peers.standing import Run, Standing
+from tests.bench.peers.rounds import Rounds, Run
 from tests.bench.peers.streams import Peer, peer
 from tests.bench.peers.workloads import BY_NAME, DECLARED, WORKLOADS, Workload
 from tests.bench.site import EARLIEST, EVERY_CHANGE, Site, Stuck, await_quiet, site
@@ -64,23 +64,23 @@ class Race:
     def __post_init__(self) -> None:
         self._declared: set[str] = set()
 
-    def run(self, workload: Workload, rounds: int, *, every_change: bool) -> Standing:
+    def run(self, workload: Workload, count: int, *, every_change: bool) -> Rounds:
         """Let each side begin in every second round; the first round only warms up."""
         for each in workload.inputs:
             if each.topic not in self._declared:
                 self.site.execute(DECLARED[each.topic])
                 _apart(each.fill, self.site.bootstrap, self.records)
                 self._declared.add(each.topic)
-        standing = Standing(workload.name, workload.about, every_change=every_change)
-        for number in range(rounds + 1):
-            turns = [(self._ours, standing.ours), (self._theirs, standing.theirs)]
+        rounds = Rounds(workload.name, workload.about, every_change=every_change)
+        for number in range(count + 1):
+            turns = [(self._ours, rounds.ours), (self._theirs, rounds.theirs)]
             for turn, kept in turns if number % 2 else turns[::-1]:
                 mode = "change" if every_change else "coalesced"
                 run = turn(workload, f"{workload.name.lower()}_{mode}_{number}", every_change)
                 if number:
                     kept.append(run)
                 await_quiet(_REST_S)
-        return standing
+        return rounds
 
     def _ours(self, workload: Workload, name: str, every_change: bool) -> Run:
         right = workload.right.topic if workload.right else ""

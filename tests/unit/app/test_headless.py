@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.app import headless
-from ksql.control.statements.queriesfile import StatedCommands
+from ksql.control.statements.queriesfile import StatementsOfCatalog
 from ksql.core.config import Settings
 from ksql.kafka.processing_log import stream_statement
 from ksql.sql.catalog.model import Topic
@@ -44,7 +44,7 @@ class Headless:
         return caught.value.text().replace(str(self.file), "FILE")
 
     def _stated(self):
-        commands = StatedCommands()
+        commands = StatementsOfCatalog()
         for command in self.world.log.commands:
             commands.note(command)
         return commands

@@ -16,8 +16,8 @@ from ksql.app.startup_checks import (
     StartFindings,
     StateInDanger,
     check,
-    fit_stores,
-    share,
+    check_shared_directory,
+    discard_old_stores,
 )
 from ksql.app.state import NewerState, OlderState, StateDir
 from ksql.core.config import Settings
@@ -312,9 +312,9 @@ def test_server_follows_only_over_the_directory_of_the_leader(sharing):
     claim = LeadershipRecord(
         id="c", host="h", pid=1, state_dir="/elsewhere", state_id=known, since_ms=0
     )
-    share(state, replace(claim, state_id=""), lambda: 0)  # of nobody who is known
+    check_shared_directory(state, replace(claim, state_id=""), lambda: 0)  # of nobody who is known
     with pytest.raises(NotShared) as refused:
-        share(state, replace(claim, state_id="another"), lambda: 0)
+        check_shared_directory(state, replace(claim, state_id="another"), lambda: 0)
     assert "/elsewhere" in refused.value.text()
 
 
@@ -331,14 +331,16 @@ def test_a_copy_of_the_shared_directory_is_noticed_while_its_server_lives(sharin
     claims = itertools.count()
     lease.write(one.lease, "c", 10)
     with pytest.raises(NotShared) as refused:  # it claims, and nothing is seen of it here
-        share(state, claim, lambda: next(claims), lambda _seconds: None)
+        check_shared_directory(state, claim, lambda: next(claims), lambda _seconds: None)
     assert "the original of a copy here" in refused.value.text()
     one.lease.unlink()
     with pytest.raises(NotShared):
-        share(state, claim, lambda: next(claims), lambda _seconds: None)
-    share(state, claim, lambda: 7, lambda _seconds: None)  # it died meanwhile
+        check_shared_directory(state, claim, lambda: next(claims), lambda _seconds: None)
+    check_shared_directory(state, claim, lambda: 7, lambda _seconds: None)  # it died meanwhile
     renewed = itertools.count(20)
-    share(state, claim, lambda: next(claims), lambda _s: lease.write(one.lease, "c", next(renewed)))
+    check_shared_directory(
+        state, claim, lambda: next(claims), lambda _s: lease.write(one.lease, "c", next(renewed))
+    )
 
 
 def test_copies_of_a_directory_have_other_places(tmp_path):
@@ -356,7 +358,7 @@ def test_places_of_servers_that_are_gone_for_long_are_moved_aside(sharing):
     trash = Trash(one.trash, lambda: 0)
 
     def look(now_ms, keep_ms=100):
-        one.expire_places(trash, keep_ms, now_ms)
+        one.expire_servers(trash, keep_ms, now_ms)
         return sorted(each.name for each in (one.root / "servers").iterdir())
 
     assert look(0) == look(10_000) == ["a_1", "a_2", "a_3"]
@@ -376,7 +378,7 @@ def test_places_of_servers_that_are_gone_for_long_are_moved_aside(sharing):
 
 
 def test_a_directory_that_is_not_shared_has_no_such_places(state):
-    state.expire_places(Trash(state.trash, lambda: 0), 0, 10**15)
+    state.expire_servers(Trash(state.trash, lambda: 0), 0, 10**15)
     assert state.queries.is_dir()
 
 
@@ -385,7 +387,7 @@ def test_stores_of_another_command_topic_are_moved_aside(sharing):
     (one.stores / "CTAS_T_4").mkdir(parents=True)
     moved = []
     for topic_id in ("x", "x", "y", "y"):
-        fit_stores(SimpleNamespace(topic_id=lambda _topic, i=topic_id: i), one, lambda: 0)
+        discard_old_stores(SimpleNamespace(topic_id=lambda _topic, i=topic_id: i), one, lambda: 0)
         moved.append(len(Trash(one.trash, lambda: 0).entries()))
     assert moved == [0, 0, 1, 1]
     assert list(one.stores.iterdir()) == []

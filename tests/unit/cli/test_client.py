@@ -17,7 +17,7 @@ from ksql.serving.results import ResultRow
 from server.cli.client import (
     Client,
     Event,
-    Final,
+    FinalMessage,
     Header,
     Line,
     Row,
@@ -56,7 +56,7 @@ def test_a_query_gives_header_rows_end(client: Client, service: FakeService) -> 
         Header("transient_S_1", (("ID", "INTEGER"), ("NAME", "STRING"))),
         Row([1, "a"], False, '{"row":{"columns":[1,"a"]}}'),
         Row([2, None], True, '{"row":{"columns":[2,null],"tombstone":true}}'),
-        Final("Limit Reached"),
+        FinalMessage("Limit Reached"),
     ]
 
 
@@ -151,7 +151,7 @@ def test_a_server_that_is_none_of_ours(stranger: Client) -> None:
 def test_parts_of_an_answer_that_a_later_server_adds_are_passed_over(stranger: Client) -> None:
     parts = [{"strange": 1}, {"row": {"columns": [1]}}, {"finalMessage": "a note", "more": 2}]
     _Stranger.answer = (200, json.dumps(parts).encode())
-    assert [type(event).__name__ for event in events(stranger)] == ["Row", "Final"]
+    assert [type(event).__name__ for event in events(stranger)] == ["Row", "FinalMessage"]
     header = {"queryId": None, "schema": "`A` INTEGER", "notes": ["a", "b"], "more": 1}
     _Stranger.answer = (200, json.dumps([{"header": header}]).encode())
     assert events(stranger) == [Header(None, (("A", "INTEGER"),), ("a", "b"))]

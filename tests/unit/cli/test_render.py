@@ -17,9 +17,9 @@ from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.core.types import model as m
 from ksql.sql.upgrade.verdict import Difference, Guarantee, Verdict
 from server.cli.client import ServerFailure
+from server.cli.error_text import render_trouble
 from server.cli.render import RENDERERS, render
 from server.cli.split import Statement
-from server.cli.trouble import render_trouble
 from server.wire import to_wire
 from tests.unit.server.test_wire import ENTITIES
 

@@ -4,7 +4,7 @@ import pytest
 from rich.cells import cell_len
 
 from server.cli.grid import cell_text, shortened, type_text, wrapped
-from server.cli.rowtable import Look, RowBlocks, RowTable, draw_rows
+from server.cli.rowtable import RowBlocks, RowTable, TableStyle, draw_rows
 
 COLUMNS = (("ID", "INTEGER"), ("NAME", "STRING"), ("AT", "TIMESTAMP"))
 ROW = (1, "a text that is longer than its column", "2020-09-13T12:26:40.123")
@@ -12,36 +12,36 @@ ROW = (1, "a text that is longer than its column", "2020-09-13T12:26:40.123")
 
 @pytest.mark.parametrize("width", [34, 40, 50])
 def test_a_table_that_needs_more_room_fills_the_terminal(width: int) -> None:
-    table = RowTable(COLUMNS, Look(width), [ROW])
+    table = RowTable(COLUMNS, TableStyle(width), [ROW])
     lines = [*table.header(), *table.row(ROW), *table.footer()]
     assert {cell_len(line) for line in lines} == {width}
 
 
 @pytest.mark.parametrize("width", [80, 200, None])
 def test_a_table_is_as_wide_as_its_content(width: int | None) -> None:
-    table = RowTable(COLUMNS, Look(width), [ROW, (22, None, None)])
+    table = RowTable(COLUMNS, TableStyle(width), [ROW, (22, None, None)])
     assert table.widths == [2, 37, 23]
     assert table.row(ROW) == [f"| 1  | {ROW[1]} | {ROW[2]} |"]
 
 
 def test_texts_give_room_before_other_columns_do() -> None:
-    table = RowTable(COLUMNS, Look(60), [ROW])
+    table = RowTable(COLUMNS, TableStyle(60), [ROW])
     assert table.widths == [2, 25, 23]
     assert table.row(ROW)[0].endswith("| 2020-09-13T12:26:40.123 |")
 
 
 def test_long_values_are_wrapped_or_cut() -> None:
     columns, row = (("A", "STRING"), ("B", "STRING")), ("abcdefghij", "abcdefghij")
-    table = RowTable(columns, Look(21), [row])
+    table = RowTable(columns, TableStyle(21), [row])
     assert table.row(("abcdefghij", "x")) == ["| abcdefg | x       |", "| hij     |         |"]
-    table = RowTable(columns, Look(21, wrap=False), [row])
+    table = RowTable(columns, TableStyle(21, wrap=False), [row])
     assert table.row(("abcdefghij", "x")) == ["| abcd... | x       |"]
-    table = RowTable(columns, Look(80, column_width=3))
+    table = RowTable(columns, TableStyle(80, column_width=3))
     assert table.row(("abcd", None)) == ["| abc | nul |", "| d   | l   |"]
 
 
 def test_a_row_that_needs_more_room_restarts_the_table() -> None:
-    table = RowTable((("A", "STRING"), ("B", "BIGINT")), Look(None, grows=True), [("abc", 1)])
+    table = RowTable((("A", "STRING"), ("B", "BIGINT")), TableStyle(None, grows=True), [("abc", 1)])
     assert table.widths == [8, 8]
     assert table.row(("12345678", 2)) == ["| 12345678 | 2        |"]
     assert table.row(("123456789", 3)) == [
@@ -55,12 +55,12 @@ def test_a_row_that_needs_more_room_restarts_the_table() -> None:
 
 
 def test_a_table_that_fills_the_terminal_wraps_instead() -> None:
-    table = RowTable((("A", "STRING"),), Look(16, grows=True), [("x" * 12,)])
+    table = RowTable((("A", "STRING"),), TableStyle(16, grows=True), [("x" * 12,)])
     assert table.row(("y" * 13,)) == ["| yyyyyyyyyyyy |", "| y            |"]
 
 
 def test_wide_letters_count_twice() -> None:
-    table = RowTable((("A", "STRING"),), Look(9), [("日本航空",)])
+    table = RowTable((("A", "STRING"),), TableStyle(9), [("日本航空",)])
     assert table.row(("日本航空",)) == ["| 日本  |", "| 航空  |"]
     assert wrapped("日", 1) == [" "]
     assert shortened("日本航空", 7) == "日本..."
@@ -68,10 +68,10 @@ def test_wide_letters_count_twice() -> None:
 
 def test_a_narrow_terminal_gets_blocks() -> None:
     many = tuple((f"C{n}", "STRING") for n in range(6))
-    assert isinstance(draw_rows(many, Look(46)), RowBlocks)
-    assert isinstance(draw_rows(many, Look(46, wrap=False)), RowTable)
-    assert isinstance(draw_rows(many, Look(None)), RowTable)
-    blocks = draw_rows((("A", "STRING"), ("LONG", "STRING")), Look(8))
+    assert isinstance(draw_rows(many, TableStyle(46)), RowBlocks)
+    assert isinstance(draw_rows(many, TableStyle(46, wrap=False)), RowTable)
+    assert isinstance(draw_rows(many, TableStyle(None)), RowTable)
+    blocks = draw_rows((("A", "STRING"), ("LONG", "STRING")), TableStyle(8))
     assert blocks.header() == []
     assert blocks.row(("x", None)) == ["-- 1 --", "A     x", "LONG  null"]
     assert blocks.row(("y", 1))[0] == "-- 2 --"

@@ -10,7 +10,7 @@ import threading
 import pytest
 import trustme
 
-from ksql.cluster.calls import Broken, Calls, NotReached, Silent, TooSlow
+from ksql.cluster.calls import Calls, ConnectionBroken, NotReached, PeerSilent, TooSlow
 from ksql.cluster.members import Server
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 5\r\n\r\nwhole"
@@ -135,25 +135,31 @@ def test_a_connection_that_was_closed_while_it_rested_is_no_failure(end):
 
 
 def test_a_new_connection_that_is_closed_at_once_is_broken():
-    with scripted(HANG_UP, WHOLE) as (server, calls), pytest.raises(Broken, match="Disconnected"):
+    with (
+        scripted(HANG_UP, WHOLE) as (server, calls),
+        pytest.raises(ConnectionBroken, match="Disconnected"),
+    ):
         answer_of(calls, server)
 
 
 @pytest.mark.parametrize("half", [HALF, HALF_CHUNKED])
 def test_half_an_answer_is_broken(half):
-    with scripted(half) as (server, calls), pytest.raises(Broken, match="IncompleteRead"):
+    with scripted(half) as (server, calls), pytest.raises(ConnectionBroken, match="IncompleteRead"):
         answer_of(calls, server)
 
 
 def test_response_that_is_no_http_is_broken():
-    with scripted(b"220 mail.example ESMTP\r\n") as (server, calls), pytest.raises(Broken):
+    with (
+        scripted(b"220 mail.example ESMTP\r\n") as (server, calls),
+        pytest.raises(ConnectionBroken),
+    ):
         answer_of(calls, server)
 
 
 def test_a_header_cannot_begin_another():
     with (
         scripted() as (server, calls),
-        pytest.raises(Broken),
+        pytest.raises(ConnectionBroken),
         calls.call(server.server, "GET", "/", headers={"a": "b\r\nc: d"}, timeout_s=5.0),
     ):
         pass
@@ -169,7 +175,7 @@ def test_a_server_that_falls_silent_is_not_waited_for():
     server = Scripted(WHOLE)
     calls = Calls(1.0, silent=lambda peer: reasons.pop(0) if peer == server.server else "?")
     assert answer_of(calls, server)[0] == 200
-    with pytest.raises(Silent, match="its last heartbeat was 2100 ms ago"):
+    with pytest.raises(PeerSilent, match="its last heartbeat was 2100 ms ago"):
         answer_of(calls, server, timeout_s=300)
     assert reasons == []
     calls.close()
@@ -202,14 +208,14 @@ def falling_silent(*answers: bytes, tls: bool = False):
 
 def test_over_tls_one_that_falls_silent_is_not_waited_for_on_a_new_connection():
     """There are bytes at once, but not of an answer: the tickets of TLS 1.3."""
-    with falling_silent(tls=True) as (server, calls), pytest.raises(Silent, match="it is gone"):
+    with falling_silent(tls=True) as (server, calls), pytest.raises(PeerSilent, match="it is gone"):
         answer_of(calls, server, timeout_s=30)
 
 
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("begun", [STALLED_HEAD, STALLED, STALLED_CHUNKED])
 def test_silence_within_a_response_ends_the_wait(begun, tls):
-    with falling_silent(begun, tls=tls) as (server, calls), pytest.raises(Silent, match="gone"):
+    with falling_silent(begun, tls=tls) as (server, calls), pytest.raises(PeerSilent, match="gone"):
         answer_of(calls, server, timeout_s=10)
 
 
@@ -220,7 +226,7 @@ def test_partial_response_is_delivered_before_the_silence():
     ):
         pieces = called.pieces()
         assert next(pieces) == b"some"
-        with pytest.raises(Silent):
+        with pytest.raises(PeerSilent):
             list(pieces)
 
 
@@ -245,7 +251,7 @@ def test_a_name_that_is_no_address_is_not_reached():
     calls = Calls(1.0)
     for name in ("a b\x00", "." * 70, "x" * 300):
         with (
-            pytest.raises((NotReached, Broken)),
+            pytest.raises((NotReached, ConnectionBroken)),
             calls.call(Server(name, 1), "GET", "/", headers={}, timeout_s=1.0),
         ):
             pass
@@ -259,7 +265,7 @@ def test_closing_ends_what_is_under_way():
         def ask() -> None:
             try:
                 answer_of(calls, server, timeout_s=60)
-            except Broken as problem:
+            except ConnectionBroken as problem:
                 failures.append(problem)
 
         thread = threading.Thread(target=ask)

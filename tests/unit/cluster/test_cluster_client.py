@@ -33,7 +33,7 @@ UPGRADE = UpgradeReport(
 )
 
 
-class Away(StillMonitor):
+class FollowerMonitor(StillMonitor):
     """The monitor of a server that runs nothing."""
 
     def __init__(self, runner):
@@ -46,7 +46,7 @@ class Away(StillMonitor):
         return {(topic, 0): (2, 9) for topic in topics}
 
 
-class Far(FakeService):
+class QueryLeader(FakeService):
     """A server whose statements are those of a world in memory."""
 
     def __init__(self, world):
@@ -93,7 +93,7 @@ def serving(service):
         yield Server("127.0.0.1", sock.getsockname()[1])
 
 
-class Near:
+class QueryFollower:
     """A follower: statements here are of a world that runs nothing."""
 
     def __init__(self, runner, *more, silent=False, bound_s=60):
@@ -101,7 +101,7 @@ class Near:
         self.elsewhere = RemoteLeader(str(runner), silent, {})
         members = SimpleNamespace(me=me, alive=lambda: (me, runner, *more), leader=lambda: runner)
         self.world = World(SETUP)
-        self.world.services.monitor = Away(runner)
+        self.world.services.monitor = FollowerMonitor(runner)
         self.peers = Peers(5)
         self.hosts = ClusterClient(
             Settings({BOUND: str(bound_s)}), members, self.peers, lambda: self.elsewhere
@@ -132,7 +132,7 @@ def busy():
 
 @contextlib.contextmanager
 def follower(far, **more):
-    with serving(far) as runner, contextlib.closing(Near(runner, **more)) as near:
+    with serving(far) as runner, contextlib.closing(QueryFollower(runner, **more)) as near:
         yield near, str(runner)
 
 
@@ -154,7 +154,7 @@ def refused_port():
     ],
 )
 def test_a_standby_answers_as_the_leader_does(busy, text):
-    with follower(Far(busy)) as (near, runner):
+    with follower(QueryLeader(busy)) as (near, runner):
         busy.services.host = runner
         busy.services.monitor.topics = dict  # Kafka's, which each asks itself
         [there] = busy.run(text)
@@ -169,14 +169,14 @@ def without_store(answer):
 
 
 def test_store_is_that_of_the_queried_server(busy):
-    with follower(Far(busy)) as (near, _):
+    with follower(QueryLeader(busy)) as (near, _):
         described = near.one("DESCRIBE N EXTENDED;").source_description
     assert "CTAS_N_3: store: here" in described.statistics
     assert "state-rows of CTAS_N_3" in described.statistics
 
 
 def test_each_server_is_queried_once_for_a_request(busy):
-    far = Far(busy)
+    far = QueryLeader(busy)
     with follower(far) as (near, _):
         near.run("SHOW QUERIES; DESCRIBE C; SHOW QUERIES; EXPLAIN CSAS_C_2; EXPLAIN CSAS_C_2;")
         assert far.reported_of == [[], ["CSAS_C_2"]]
@@ -190,11 +190,11 @@ def test_push_queries_of_all_servers_are_listed_explained_and_ended(busy):
     pushing(busy, "transient_S_1")
     other = World(SETUP)
     pushing(other, "transient_S_2")
-    second = Far(other)
+    second = QueryLeader(other)
     with (
-        serving(Far(busy)) as runner,
+        serving(QueryLeader(busy)) as runner,
         serving(second) as more,
-        contextlib.closing(Near(runner, more)) as near,
+        contextlib.closing(QueryFollower(runner, more)) as near,
     ):
         pushing(near.world, "transient_S_0")
         near.own = near.world.services
@@ -224,9 +224,9 @@ def test_pull_queries_are_counted_at_each_server(busy):
         "other": PullMetrics(total=2, failed=1, remote=1, last_ms=7)
     }
     with (
-        serving(Far(busy)) as runner,
-        serving(Far(other)) as more,
-        contextlib.closing(Near(runner, more, third)) as near,
+        serving(QueryLeader(busy)) as runner,
+        serving(QueryLeader(other)) as more,
+        contextlib.closing(QueryFollower(runner, more, third)) as near,
     ):
         near.own.pulls = lambda _name: {"near:1": PullMetrics(total=1, local=1, remote=2)}
         answer = near.one("DESCRIBE N EXTENDED;")
@@ -253,7 +253,7 @@ def test_pull_queries_are_counted_at_each_server(busy):
 
 
 def test_a_leader_that_cannot_be_reached_leaves_a_gap_that_is_reported():
-    with contextlib.closing(Near(refused_port())) as near:
+    with contextlib.closing(QueryFollower(refused_port())) as near:
         answer = near.one("EXPLAIN CSAS_C_2;")
         assert answer.query_description.state == "RUNNING"  # by its claims
         [warning] = answer.warnings
@@ -268,14 +268,14 @@ def test_a_leader_that_cannot_be_reached_leaves_a_gap_that_is_reported():
 def test_sleeping_server_is_waited_for_up_to_the_limit():
     with socket.create_server(("127.0.0.1", 0)) as sock:  # the system takes its connections
         asleep = Server("127.0.0.1", sock.getsockname()[1])
-        with contextlib.closing(Near(asleep, bound_s=1)) as near:
+        with contextlib.closing(QueryFollower(asleep, bound_s=1)) as near:
             answer = near.one("SHOW QUERIES EXTENDED;")
     assert any("it did not answer in time" in each.message for each in answer.warnings)
     assert [each.state for each in answer.query_descriptions] == ["RUNNING", "RUNNING"]
 
 
 def test_silent_server_is_not_queried(busy):
-    far = Far(busy)
+    far = QueryLeader(busy)
     with follower(far, silent=True) as (near, runner):
         answer = near.one("DESCRIBE C EXTENDED;")
     assert far.reported_of == []
@@ -284,8 +284,8 @@ def test_silent_server_is_not_queried(busy):
 
 
 def test_former_leader_is_not_believed(busy):
-    busy.services.monitor = Away(Server("h", 3))
-    with follower(Far(busy)) as (near, runner):
+    busy.services.monitor = FollowerMonitor(Server("h", 3))
+    with follower(QueryLeader(busy)) as (near, runner):
         answer = near.one("EXPLAIN CSAS_C_2;")
     [warning] = answer.warnings
     assert f"{runner} is not the leader any more" in warning.message
@@ -301,7 +301,7 @@ def test_former_leader_is_not_believed(busy):
     ],
 )
 def test_a_report_that_cannot_be_read_is_a_gap(busy, data, says):
-    far = Far(busy)
+    far = QueryLeader(busy)
     far.data = data
     with follower(far) as (near, _):
         answer = near.one("EXPLAIN CSAS_C_2;")
@@ -317,6 +317,6 @@ def test_the_clients_credentials_go_along(busy, monkeypatch):
         return recorded(self, server, method, path, credentials, *more, **others)
 
     monkeypatch.setattr(Peers, "exchange", exchange)
-    with follower(Far(busy)) as (near, _):
+    with follower(QueryLeader(busy)) as (near, _):
         near.run("SHOW QUERIES;")
     assert seen == ["Basic eDp5"]

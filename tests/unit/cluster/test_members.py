@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.cluster.members import Alone, Server
+from ksql.cluster.members import Server, SingleServer
 
 
 @pytest.mark.parametrize(
@@ -34,5 +34,5 @@ def test_servers_have_an_order_that_all_of_them_agree_on() -> None:
 def test_single_server_is_alive_and_leads() -> None:
     me = Server("localhost", 8088)
 
-    assert Alone(me).alive() == (me,)
-    assert Alone(me).leader() == me
+    assert SingleServer(me).alive() == (me,)
+    assert SingleServer(me).leader() == me

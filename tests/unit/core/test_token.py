@@ -39,7 +39,7 @@ NAMES = st.text(max_size=5)
 
 
 @dataclass
-class Giver:
+class Issuer:
     scope: TokenScope = HERE
 
 
@@ -70,7 +70,7 @@ SECOND = (
 def test_released_tokens_stay_readable(kept, scope):
     """Clients keep tokens."""
     assert Token.of(kept) == Token(scope=scope).with_(SEEN)
-    assert requested_token({TOKEN: kept}, Giver()) == Token(scope=HERE).with_(SEEN)
+    assert requested_token({TOKEN: kept}, Issuer()) == Token(scope=HERE).with_(SEEN)
 
 
 def test_the_form_that_is_given():
@@ -80,7 +80,7 @@ def test_the_form_that_is_given():
 @pytest.mark.parametrize("scope", [TokenScope("other", "here_"), TokenScope("cluster", "other_")])
 def test_a_token_of_another_home_is_refused(scope):
     with pytest.raises(FOREIGN_TOKEN.base, match=FOREIGN_TOKEN.pattern) as caught:
-        requested_token({TOKEN: SECOND}, Giver(scope))
+        requested_token({TOKEN: SECOND}, Issuer(scope))
     error = caught.value
     assert (error.code, error.message) == (
         40000,
@@ -89,13 +89,13 @@ def test_a_token_of_another_home_is_refused(scope):
     assert 'the service "here_" on the Kafka cluster "cluster"' in error.detail
     assert f'the service "{scope.service}" on the Kafka cluster "{scope.cluster}"' in error.detail
     with pytest.raises(FOREIGN_TOKEN.base, match=FOREIGN_TOKEN.pattern):
-        requested_token({TOKEN: Token(scope=scope).text()}, Giver())
+        requested_token({TOKEN: Token(scope=scope).text()}, Issuer())
 
 
 def test_an_empty_text_names_nothing():
     assert Token.of("") == Token()
-    assert requested_token({TOKEN: ""}, Giver()) == Token(scope=HERE)
-    assert requested_token({}, Giver()) is None
+    assert requested_token({TOKEN: ""}, Issuer()) == Token(scope=HERE)
+    assert requested_token({}, Issuer()) is None
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_an_empty_text_names_nothing():
 )
 def test_malformed_token_is_refused(bad):
     with pytest.raises(BadToken) as caught:
-        requested_token({TOKEN: bad}, Giver())
+        requested_token({TOKEN: bad}, Issuer())
     assert caught.value.code == 40000
 
 
 def test_a_token_of_a_later_version_says_so():
     with pytest.raises(NewerToken) as caught:
-        requested_token({TOKEN: text({"version": 3, "places": {}})}, Giver())
+        requested_token({TOKEN: text({"version": 3, "places": {}})}, Issuer())
     assert caught.value.code == 40000
     assert "it has version 3, this server reads up to 2" in caught.value.detail
     assert "A server of a later version has given it" in caught.value.hint

@@ -14,6 +14,7 @@ from server.cli.client import ServerFailure, Unreachable
 from server.demo import command, frame, site
 from server.demo.errors import DirectoryNotEmpty, DirectoryUnusable
 from server.demo.expected import Check
+from server.demo.frame import Options
 from server.demo.shop import command as shop_command
 from server.demo.show import Show, make_console
 
@@ -39,8 +40,8 @@ def test_options(running):
     assert command.main([]) == 0
     assert command.main(["--flights", "2_000", "--keep", "x", "--no-color"]) == 0
     assert seen == [
-        command.Options(50_000, None, color=True),
-        command.Options(2000, Path("x"), color=False),
+        Options(50_000, None, color=True),
+        Options(2000, Path("x"), color=False),
     ]
 
 
@@ -50,8 +51,8 @@ def test_options_of_the_shop(monkeypatch):
     assert shop_command.main(["--orders", "2,000", "--no-color"]) == 1
     assert shop_command.main([]) == 1
     assert seen == [
-        shop_command.Options(2000, None, color=False),
-        shop_command.Options(20_000, None, color=True),
+        Options(2000, None, color=False),
+        Options(20_000, None, color=True),
     ]
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from server.cli.client import Final, Header, Number, Row, ServerFailure
+from server.cli.client import FinalMessage, Header, Number, Row, ServerFailure
 from server.demo import session as sessions
 from server.demo.errors import QueryInTrouble, Unexpected
 from server.demo.session import Session
@@ -116,7 +116,7 @@ class Streaming:
     def __enter__(self):
         rows = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         header = Header("q", (("A", "STRING"), ("B", "DOUBLE")))
-        return iter([[header], [Row(row, False, "") for row in rows], [Final("end")]])
+        return iter([[header], [Row(row, False, "") for row in rows], [FinalMessage("end")]])
 
     def __exit__(self, *_):
         return None

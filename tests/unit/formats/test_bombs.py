@@ -13,9 +13,17 @@ from ksql.core.types.model import Array
 from ksql.core.types.schema import Column
 from ksql.formats.avro import read
 from ksql.formats.avro.serde import AVRO
-from ksql.formats.connect import MOST_TYPES, Group, Items, Member, NotInferable, Strange, sql_type
+from ksql.formats.connect import (
+    MOST_TYPES,
+    Group,
+    Items,
+    Member,
+    NotInferable,
+    WithoutSqlType,
+    sql_type,
+)
 from ksql.formats.json_sr.serde import JSON
-from ksql.formats.kind import BACKWARD, Whole
+from ksql.formats.kind import BACKWARD, SchemaWithImports
 from ksql.formats.protobuf.kind import PROTOBUF
 from ksql.formats.schema_registry import MemoryRegistry, Schema, framed
 from ksql.formats.table import DecodeError, serde_for
@@ -72,20 +80,20 @@ def size(type_):
 @pytest.mark.parametrize(("kind", "text"), KINDS)
 def test_types_that_are_named_twice_are_not_spread_out_for_ever(kind, text):
     """20 levels of 2 kB took 3.4 GB; each level more doubled it."""
-    type_ = kind.connect_type(Whole(text(LEVELS), {}))
+    type_ = kind.connect_type(SchemaWithImports(text(LEVELS), {}))
     assert size(type_) < 3 * MOST_TYPES
     with pytest.raises(NotInferable, match="more than 10000 types"):
         sql_type(type_)
-    assert isinstance(sql_type(kind.connect_type(Whole(text(10), {}))), model.Struct)
+    assert isinstance(sql_type(kind.connect_type(SchemaWithImports(text(10), {}))), model.Struct)
 
 
 @pytest.mark.parametrize(("kind", "text"), KINDS)
 def test_a_registry_compares_each_pair_once(kind, text):
-    whole = Whole(text(LEVELS), {})
+    whole = SchemaWithImports(text(LEVELS), {})
     assert kind.canonical(whole, normalize=True)
     assert kind.differences(whole, whole, BACKWARD) == []
     leaf = {"AVRO": "string", "JSON": "string", "PROTOBUF": "string"}[kind.name]
-    assert kind.differences(whole, Whole(text(LEVELS, leaf), {}), BACKWARD)
+    assert kind.differences(whole, SchemaWithImports(text(LEVELS, leaf), {}), BACKWARD)
 
 
 @pytest.mark.parametrize(("kind", "text"), KINDS)
@@ -102,13 +110,13 @@ def test_a_record_of_such_a_schema_that_does_not_fit_is_skipped(kind, text, enco
 def test_a_json_schema_of_many_types_is_read_once_per_type():
     several = {"type": ["string", "null", "string"], "x": 1}
     text = json.dumps({"properties": {"a": several, "b": {"type": ["string", "foo"]}}})
-    members = JSON.connect_type(Whole(text, {})).members
+    members = JSON.connect_type(SchemaWithImports(text, {})).members
     assert members[0] == Member("a", sql_free("STRING"))
-    assert members[1].type == Strange("A schema of type foo")
+    assert members[1].type == WithoutSqlType("A schema of type foo")
 
 
 def sql_free(name):
-    return JSON.connect_type(Whole(json.dumps({"type": name.lower()}), {}))
+    return JSON.connect_type(SchemaWithImports(json.dumps({"type": name.lower()}), {}))
 
 
 NOTHING: list[Any] = [

@@ -11,7 +11,7 @@ import pytest
 SCRIPT = """
 import sys, time, os
 from ksql.functions.user.load import load_sources
-from ksql.functions.user.watch import Limits, Overrun, Watch, watched
+from ksql.functions.user.watch import CallWatch, Limits, Overrun, watched
 from ksql.functions.instantiate import instantiate_scalar
 
 SOURCE = '''
@@ -56,7 +56,7 @@ def add(x: int) -> int:
 '''
 functions, problems = load_sources({"f.py": SOURCE})
 assert not problems, problems
-watch = Watch(Limits(60.0 if sys.argv[1] == "EAT" else 0.3, 300_000_000, 0.5))
+watch = CallWatch(Limits(60.0 if sys.argv[1] == "EAT" else 0.3, 300_000_000, 0.5))
 named = {f.name: watched(f, watch) for f in functions}
 call = named[sys.argv[1]].overloads[0].row
 try:

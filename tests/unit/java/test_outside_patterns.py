@@ -33,7 +33,7 @@ MADE_BY_US = {
     "server/cli/rebuild_bar.py": "words of the language, and a name as it has it",
     "server/cli/migrations/statements.py": "words of the language, and names as it has them",
     "server/cli/session.py": "the terminal's commands",
-    "server/cli/trouble.py": "a place in a message, at a terminal",
+    "server/cli/error_text.py": "a place in a message, at a terminal",
 }
 """Modules that give ``re`` what is not written there as it is; and why that is no stranger's."""
 CALLS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")

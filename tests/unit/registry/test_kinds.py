@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ksql.formats.schema_registry import Reference, Schema
 from ksql.registry.errors import InvalidSchema
-from ksql.registry.kinds import KINDS, Checked, Level, checked, faults
+from ksql.registry.kinds import KINDS, CheckedSchema, Level, checked, faults
 
 GOOD = {
     "AVRO": {
@@ -125,8 +125,10 @@ def test_the_guid_follows_from_what_is_said():
     one = Schema("PROTOBUF", "message M { }")
     two = Schema("PROTOBUF", "// words\nmessage M {\n}")
     other = Schema("PROTOBUF", "message M { }", (Reference("x", "y", 1),))
-    assert Checked(one, {}).guid == Checked(two, {}).guid != Checked(other, {}).guid
-    assert Checked(one, {}).guid != Checked(Schema("JSON", one.text), {}).guid
+    assert (
+        CheckedSchema(one, {}).guid == CheckedSchema(two, {}).guid != CheckedSchema(other, {}).guid
+    )
+    assert CheckedSchema(one, {}).guid != CheckedSchema(Schema("JSON", one.text), {}).guid
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_levels(level, reads_old, read_by_old, transitive):
 
 
 def test_another_type_is_never_compatible():
-    old, new = (Checked(Schema(kind, '"string"'), {}) for kind in ("AVRO", "JSON"))
+    old, new = (CheckedSchema(Schema(kind, '"string"'), {}) for kind in ("AVRO", "JSON"))
     (fault,) = faults(Level.BACKWARD, new, old)
     assert "SCHEMA_TYPE_CHANGED" in fault
     assert faults(Level.NONE, new, old) == []

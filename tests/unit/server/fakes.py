@@ -261,8 +261,8 @@ class FakeService(ServerProcess):
         status = HostStatus(True, 7, {}, HostStoreLags({}, 7))
         return ClusterStatus({self.host: status})
 
-    def heard(self, host: str) -> None:
-        self.calls.append(("heard", host))
+    def note_alive(self, host: str) -> None:
+        self.calls.append(("note_alive", host))
 
     def reported(self, host: str, lags: HostStoreLags) -> None:
         self.calls.append(("reported", host, lags))

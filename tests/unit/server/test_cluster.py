@@ -36,7 +36,7 @@ def test_a_heartbeat_is_noted() -> None:
     service = FakeService()
     answer = ask(service, "POST", "/heartbeat", json={"hostInfo": HOST, "timestamp": 1})
     assert (answer.status_code, answer.json()) == (200, {"ok": True})
-    assert service.calls == [("heard", "10.0.0.7:8088")]
+    assert service.calls == [("note_alive", "10.0.0.7:8088")]
 
 
 def test_a_server_with_an_ipv6_address_has_the_name_that_the_others_know() -> None:

@@ -148,7 +148,7 @@ def test_their_heartbeats_arrive_too(keys):
         with contextlib.closing(heartbeats(settings, members, tls=own_tls(settings))) as sending:
             for each in sending.beat():
                 each.result(timeout=10)
-    assert far.calls == [("heard", "127.0.0.1:1")]
+    assert far.calls == [("note_alive", "127.0.0.1:1")]
 
 
 def test_servers_of_http_need_no_keys():

@@ -36,7 +36,7 @@ from ksql.core.types.windowed import window_key
 from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
 from ksql.views.store_writer import PartitionStore
-from ksql.views.stores.base import Hidden, Stored, StoreDamaged, StoredRow
+from ksql.views.stores.base import HiddenWindows, Stored, StoreDamaged, StoredRow
 from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.retention_store import RetentionStore
 from server import signin
@@ -673,7 +673,7 @@ def test_the_copy_that_answers_says_which_windows_it_hides(at):
     with running(2) as (hosts, peers):
         ranked = by_rank(hosts)
         windowed(ranked[0].host)
-        hidden = Hidden(5, 8_000, 1_000)
+        hidden = HiddenWindows(5, 8_000, 1_000)
         rows, _ = opened(ranked, peers, at)
         assert rows.hidden() is None  # it has read nothing
         assert [row.value for row in prefixed(rows, b"a")] == [b"new"]

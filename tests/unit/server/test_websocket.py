@@ -69,7 +69,7 @@ def opened(place: str, request: object = REQUEST, more: str = "", **options: Any
     return connect(f"ws://{place}/ws/query?request={quote(text)}{more}", proxy=None, **options)
 
 
-def heard(web: ClientConnection) -> tuple[list[str], int, str]:
+def received(web: ClientConnection) -> tuple[list[str], int, str]:
     """All frames, and the code and reason of the end."""
     frames = []
     close = None
@@ -84,7 +84,7 @@ def heard(web: ClientConnection) -> tuple[list[str], int, str]:
 
 def answered(service: FakeService, request: object = REQUEST, more: str = "") -> Any:
     with serving(service) as (place, _), opened(place, request, more) as web:
-        frames, code, reason = heard(web)
+        frames, code, reason = received(web)
     return [json.loads(frame) for frame in frames], code, reason
 
 
@@ -116,7 +116,7 @@ def test_a_query_waits_for_a_command() -> None:
 def test_print_gives_a_frame_per_line() -> None:
     service = FakeService(stream=lambda: FakeText([["Key format: x", "rowtime: 1"], [], ["2 ü"]]))
     with serving(service) as (place, _), opened(place) as web:
-        assert heard(web) == (["Key format: x", "rowtime: 1", "2 ü"], 1000, "done")
+        assert received(web) == (["Key format: x", "rowtime: 1", "2 ü"], 1000, "done")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_request_must_be_there() -> None:
         serving(FakeService()) as (place, _),
         connect(f"ws://{place}/ws/query", proxy=None) as web,
     ):
-        [frame], code, _ = heard(web)
+        [frame], code, _ = received(web)
     assert (json.loads(frame)["message"], code) == ("the parameter 'request' is missing", 1003)
 
 
@@ -197,7 +197,7 @@ def test_a_client_that_leaves_ends_its_query(how: Callable[[ClientConnection], N
 def test_notes_on_an_answer_come_behind_its_rows() -> None:
     service = FakeService(stream=lambda: FakeStream([DATA], "pull", notes=lambda: ["one", "two"]))
     with serving(service) as (place, _), opened(place) as web:
-        frames, code, reason = heard(web)
+        frames, code, reason = received(web)
     assert json.loads(frames[-1]) == {"finalMessage": "one\ntwo"}
     assert (len(frames), code, reason) == (4, 1000, "done")
 
@@ -208,7 +208,7 @@ def test_end_of_the_server_is_announced() -> None:
         for _ in range(3):
             web.recv(30)
         app.state.context.shut()
-        [frame], code, _ = heard(web)
+        [frame], code, _ = received(web)
     assert (json.loads(frame)["error_code"], code) == (50303, 1001)
 
 
@@ -218,7 +218,7 @@ def test_a_websocket_lives_so_long() -> None:
         serving(FakeService(stream=lambda: stream), longest_s=0.2) as (place, _),
         opened(place) as web,
     ):
-        frames, code, reason = heard(web)
+        frames, code, reason = received(web)
         assert stream.ended.wait(30)
     assert (len(frames), code, reason) == (3, 1001, "open for longer than 0.2 s")
 
@@ -232,7 +232,7 @@ def test_a_client_that_leaves_before_its_query_has_begun_ends_it() -> None:
 
     with serving(FakeService(stream=slow), longest_s=0.2) as (place, app):
         with opened(place) as web:
-            assert heard(web)[:2] == ([], 1001)
+            assert received(web)[:2] == ([], 1001)
         go.set()
         assert stream.ended.wait(30)
         assert app.state.context.running == 0
@@ -267,9 +267,9 @@ def test_a_user_has_a_header_or_a_token() -> None:
             assert refused.value.response.headers["www-authenticate"].startswith("Basic")
         assert service.calls == []
         with opened(place, more=f"&access_token={quote(token)}") as web:
-            assert heard(web)[1] == 1000
+            assert received(web)[1] == 1000
         with opened(place, additional_headers={"Authorization": f"Basic {token}"}) as web:
-            assert heard(web)[1] == 1000
+            assert received(web)[1] == 1000
 
 
 HEAD = (
@@ -349,7 +349,7 @@ def test_over_tls(tmp_path: Path) -> None:
 
 
 async def heard_over_tls(url: str, trusting: ssl.SSLContext) -> tuple[list[str], int]:
-    """What ``heard`` returns.
+    """What ``received`` returns.
 
     Not by the client with threads: it reads and writes one TLS connection in two threads, which
     OpenSSL forbids, and then may wait for ever.
@@ -380,7 +380,7 @@ def test_plain_request_to_a_websocket_path_is_refused() -> None:
             opened(place, REQUEST | {"odd": "x" * 9_000})
         assert refused.value.response.status_code == 400
         with opened(place) as web:  # the server is well
-            assert heard(web)[1] == 1003
+            assert received(web)[1] == 1003
 
 
 def test_a_query_about_tokens_ends_with_one() -> None:
@@ -388,7 +388,7 @@ def test_a_query_about_tokens_ends_with_one() -> None:
     service = FakeService(stream=lambda: FakeStream([DATA], "pull", token=lambda: seen))
     request = {**REQUEST, "requestProperties": {TOKEN: asking.text()}}
     with serving(service) as (place, _), opened(place, request) as web:
-        texts, code, _reason = heard(web)
+        texts, code, _reason = received(web)
     assert json.loads(texts[-1]) == {"consistencyToken": {"consistencyToken": seen.text()}}
     assert (len(texts), code) == (4, 1000)
     assert service.caller is not None
@@ -399,7 +399,7 @@ def test_a_token_that_is_none_is_refused() -> None:
     service = FakeService(stream=lambda: FakeStream([DATA], "pull"))
     request = {**REQUEST, "requestProperties": {TOKEN: "x"}}
     with serving(service) as (place, _), opened(place, request) as web:
-        [text], code, _reason = heard(web)
+        [text], code, _reason = received(web)
     assert (json.loads(text)["error_code"], code) == (40000, 1003)
     assert service.calls == []
 

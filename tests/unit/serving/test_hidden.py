@@ -7,7 +7,7 @@ import pytest
 from ksql.serving.query_service import QueryService
 from ksql.serving.results import notes_of
 from ksql.views.store_config import hidden_note
-from ksql.views.stores.base import Hidden, united
+from ksql.views.stores.base import HiddenWindows, united
 from qtt.memory import MemoryTables
 from tests.unit.world import World
 
@@ -117,9 +117,9 @@ def test_each_table_of_a_join_says_it():
 )
 def test_the_retention_is_written_as_in_a_statement(retention_ms, text):
     source = World(SETUP).catalog.source("W")
-    assert f"RETENTION {text} hides" in hidden_note(source, Hidden(0, 0, retention_ms))
+    assert f"RETENTION {text} hides" in hidden_note(source, HiddenWindows(0, 0, retention_ms))
 
 
 def test_partitions_have_one_note():
-    assert united([None, Hidden(5, 7, 1), Hidden(3, 4, 1)]) == Hidden(3, 7, 1)
+    assert united([None, HiddenWindows(5, 7, 1), HiddenWindows(3, 4, 1)]) == HiddenWindows(3, 7, 1)
     assert united([None]) is None

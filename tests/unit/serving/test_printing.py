@@ -9,9 +9,9 @@ from ksql.core.records import RawRecord
 from ksql.core.types import model
 from ksql.core.types.format import Format
 from ksql.core.types.windowed import session_key, window_key
+from ksql.formats.registered_reader import RegisteredReader
 from ksql.formats.schema_registry import MemoryRegistry, framed
 from ksql.formats.table import serde_for
-from ksql.formats.written import Written
 from ksql.serving.printing import DetectedFormats, PrintQuery
 from tests.unit.formats import columns as c
 
@@ -46,13 +46,13 @@ def data(name, registry, row=(7, None)):
 
 
 def guess(samples, registry=None, *, keys=False):
-    written = None if registry is None else Written(registry)
+    written = None if registry is None else RegisteredReader(registry)
     return " or ".join(DetectedFormats(written, keys=keys).fitting(samples))
 
 
 def shown(sample, registry=None, *, keys=True):
     """As a record of a topic that has only this one."""
-    guesses = DetectedFormats(None if registry is None else Written(registry), keys=keys)
+    guesses = DetectedFormats(None if registry is None else RegisteredReader(registry), keys=keys)
     return guesses.shown(sample, guesses.fitting([sample]))
 
 
@@ -181,7 +181,7 @@ def test_no_control_character_leaves(registry):
 def test_records_are_shown_as_their_schema_says(registry):
     for name, text in (("AVRO", '{"ID": 7, "D": 1.50}'), ("JSON_SR", '{"ID":7,"D":1.50}')):
         assert shown(data(name, registry, (7, Decimal("1.50"))), registry) == text
-    assert DetectedFormats(Written(registry)).shown(None, ("AVRO",)) == "<null>"
+    assert DetectedFormats(RegisteredReader(registry)).shown(None, ("AVRO",)) == "<null>"
     broken = data("AVRO", registry)[:5] + b"\xff"
     assert shown(broken, registry).startswith("\\x00")
 

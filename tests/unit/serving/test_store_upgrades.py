@@ -15,6 +15,7 @@ from ksql.views.stores.store_types import open_store
 from ksql.views.stores.txn import TxnStore
 from ksql.views.view_maintainer import ViewMaintainer
 from tests.stored.plain_store import PlainStore
+from tests.tables import await_table
 from tests.unit.views.stores.support import files_of
 from tests.unit.views.test_upgrade_gate import Peers
 from tests.unit.views.test_view_maintainer import (  # noqa: F401 - its fixtures
@@ -113,7 +114,7 @@ def test_offline_the_table_waits_and_loses_nothing(topic, followers, source, pla
 
 def test_offline_other_tables_answer_meanwhile(topic, followers, world, place, slow):
     follower = started(followers)
-    assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert await_table(follower, table(world, "W"), {}, PATIENCE_S) is not None
     assert follower.readable_view(table(world, "T")) is None
 
 
@@ -147,7 +148,7 @@ def test_in_place_the_table_answers_and_the_second_start_ends_it(
     assert listed(place) == ["0", "0.new", "1", "1.new"]
     second = followers(**mode)
     second.start()
-    rows_ = second.await_table(source, {}, PATIENCE_S)
+    rows_ = await_table(second, source, {}, PATIENCE_S)
     assert rows(rows_)[0][::2] == (b"2", 0)  # read meanwhile: its time is known
     assert rows(rows_)[1:] == [KEPT, KEPT]
     assert topic.read == [("T", 0, 2)]
@@ -189,7 +190,7 @@ def test_roll_over_hands_over_when_the_last_old_server_leaves(
         assert follower.hindrance(source).startswith("the servers a answer")
         assert follower.hindrance(source) in follower.summary(source.created_by)
         del peers.formats["a"]
-        assert len(rows(follower.await_table(source, {}, PATIENCE_S))) == 3
+        assert len(rows(await_table(follower, source, {}, PATIENCE_S))) == 3
         assert follower.hindrance() == ""
     finally:
         follower.close()
@@ -209,7 +210,7 @@ def newer(tmp_path, source):
 
 def test_a_newer_store_stops_its_table_only(topic, followers, world, source, newer):
     follower = started(followers)
-    assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert await_table(follower, table(world, "W"), {}, PATIENCE_S) is not None
     assert follower.readable_view(source) is None
     hindrance = follower.hindrance(source)
     assert f"{newer} has format 9, this version reads up to 1" in hindrance
@@ -241,5 +242,5 @@ def test_a_newer_record_stops_its_table_only(topic, followers, world, source):
     )
     assert "partition 0, offset 2" in follower.summary(source.created_by)
     assert follower.readable_view(source) is None
-    assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert await_table(follower, table(world, "W"), {}, PATIENCE_S) is not None
     assert follower.problem == ""

@@ -29,7 +29,7 @@ from ksql.spark.task.packing import pack, unpack
 from ksql.spark.task.pages import PagedStore
 from ksql.views import store_manager
 from ksql.views.stores import formats
-from ksql.views.stores.base import Hidden
+from ksql.views.stores.base import HiddenWindows
 from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.store_types import TYPES, open_store
@@ -125,7 +125,7 @@ def test_windows_that_a_table_on_disk_does_not_show(kind, tmp_path):
     store = RetentionStore(open_store(kind, tmp_path / "0", StoreBudget()), make.HIDING_MS)
     _, kept = make.hiding_rows()
     assert list(store.scan()) == kept
-    assert store.hidden() == Hidden(5_000, 9_000_000 - make.HIDING_MS, make.HIDING_MS)
+    assert store.hidden() == HiddenWindows(5_000, 9_000_000 - make.HIDING_MS, make.HIDING_MS)
     store.close()
 
 

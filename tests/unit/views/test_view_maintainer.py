@@ -18,6 +18,7 @@ from ksql.views.store_config import retention_ms
 from ksql.views.stores.base import StoreDamaged, StoreFailed
 from ksql.views.stores.rocks import Rocks
 from ksql.views.view_maintainer import ViewMaintainer
+from tests.tables import await_table
 from tests.unit.views.stores.support import files_of
 from tests.unit.world import World
 from tests.waits import await_true
@@ -174,7 +175,7 @@ def test_a_table_that_is_being_filled_says_how_much_it_lacks(kafka, follower, wo
     assert follower.missing(source) == 3
     for _ in range(3):
         kafka.readable.release()
-    view = follower.await_table(source, {}, PATIENCE_S)
+    view = await_table(follower, source, {}, PATIENCE_S)
     assert view is not None
     assert sum(1 for store in view.stores.values() for _ in store.scan()) == 3
     assert follower.missing(source) == 0
@@ -201,7 +202,7 @@ def test_failures_are_shown_and_retried(kafka, follower, world, error, caplog):
     follower.start()
     kafka.readable.release()
     kafka.readable.release()
-    view = follower.await_table(table(world, "T"), {}, PATIENCE_S)
+    view = await_table(follower, table(world, "T"), {}, PATIENCE_S)
     assert view is not None
     assert follower.problem == ""
     assert [r.message for r in caplog.records] == ["materializer_rests"]
@@ -210,19 +211,19 @@ def test_failures_are_shown_and_retried(kafka, follower, world, error, caplog):
 def test_a_topic_with_fewer_partitions_than_before(kafka, follower, world):
     follower.start()
     source = table(world, "T")
-    view = follower.await_table(source, {}, PATIENCE_S)
+    view = await_table(follower, source, {}, PATIENCE_S)
     assert len(view.stores) == 2
     del kafka.ends["T", 1]
     kafka.failures = [KeyError(("T", 1))]
     while len(view.stores) == 2:
-        view = follower.await_table(source, {}, PATIENCE_S)
+        view = await_table(follower, source, {}, PATIENCE_S)
         assert view is not None
 
 
 def test_a_topic_that_is_gone_keeps_no_other_table_from_being_read(kafka, follower, world):
     del kafka.ends["T", 0], kafka.ends["T", 1]
     follower.start()
-    assert follower.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert await_table(follower, table(world, "W"), {}, PATIENCE_S) is not None
     assert follower.readable_view(table(world, "T")) is None
 
 
@@ -231,7 +232,7 @@ def test_the_retention_is_that_of_the_windows(world, kafka, follower):
     assert retention_ms(catalog, table(world, "W")) == 2 * 3_600_000
     assert retention_ms(catalog, table(world, "T")) is None
     follower.start()
-    view = follower.await_table(table(world, "W"), {}, PATIENCE_S)
+    view = await_table(follower, table(world, "W"), {}, PATIENCE_S)
     assert {type(store).__name__ for store in view.stores.values()} == {"RetentionStore"}
 
 
@@ -248,11 +249,11 @@ def test_another_type_after_a_restart_keeps_the_rows(kafka, followers, world, be
     let(kafka, 3)
     first = followers(**{"ksql.streams.default.dsl.store": before})
     first.start()
-    assert keys(first.await_table(table(world, "T"), {}, PATIENCE_S)) == [b"0", b"1", b"2"]
+    assert keys(await_table(first, table(world, "T"), {}, PATIENCE_S)) == [b"0", b"1", b"2"]
     first.close()
     second = followers(**{"ksql.streams.default.dsl.store": after})
     second.start()
-    view = second.await_table(table(world, "T"), {}, PATIENCE_S)
+    view = await_table(second, table(world, "T"), {}, PATIENCE_S)
     assert keys(view) == [b"0", b"1", b"2"]
     assert [at for topic, _, at in kafka.read if topic == "T"] == [0, 1, 2]  # nothing came again
     assert second.notes(table(world, "T").created_by) == ()
@@ -266,7 +267,7 @@ def test_another_type_while_it_runs_keeps_the_rows(kafka, follower, world):
     let(kafka, 3)
     follower.start()
     source = table(world, "T")
-    assert len(keys(follower.await_table(source, {}, PATIENCE_S))) == 3
+    assert len(keys(await_table(follower, source, {}, PATIENCE_S))) == 3
     for kind in ("in_memory", "rocksdb", "in_memory", "txn_rocksdb", "rocksdb", "txn_rocksdb"):
         world.run(
             f"CREATE OR REPLACE TABLE T WITH (STORE_TYPE='{kind}')"
@@ -275,7 +276,7 @@ def test_another_type_while_it_runs_keeps_the_rows(kafka, follower, world):
         follower.follow(world.engine.catalog)
 
         def changed(expected=frozenset({NAMES[kind]})):
-            view = follower.await_table(source, {}, PATIENCE_S)
+            view = await_table(follower, source, {}, PATIENCE_S)
             return view if kinds(view) == expected else None
 
         view = await_true(f"the store is {kind}", changed)
@@ -289,7 +290,7 @@ def test_a_store_in_memory_is_filled_at_each_start(kafka, followers, world, tmp_
         let(kafka, 2)
         running = followers(**{"default.dsl.store": "in_memory"})
         running.start()
-        view = running.await_table(table(world, "T"), {}, PATIENCE_S)
+        view = await_table(running, table(world, "T"), {}, PATIENCE_S)
         assert keys(view) == [b"0", b"1"]
         running.close()
     assert [at for topic, _, at in kafka.read if topic == "T"] == [0, 1, 0, 1]
@@ -304,13 +305,13 @@ def test_a_store_that_is_being_filled_answers_where_its_lag_is_allowed(kafka, fo
     let(kafka, 2)
     follower.start()
     source = table(world, "T")
-    view = follower.await_table(source, {}, PATIENCE_S, lag=3)
+    view = await_table(follower, source, {}, PATIENCE_S, lag=3)
     assert view is not None
     assert follower.readable_view(source) is None
     assert follower.readable_view(source, 2) is None
     assert follower.missing(source) == 3
     let(kafka, 3)
-    assert follower.await_table(source, {}, PATIENCE_S) is not None
+    assert await_table(follower, source, {}, PATIENCE_S) is not None
 
 
 def test_committed_rows_are_those_up_to_the_last_commit(kafka, follower, world):
@@ -318,13 +319,13 @@ def test_committed_rows_are_those_up_to_the_last_commit(kafka, follower, world):
     let(kafka, 2)
     follower.start()
     source = table(world, "T")
-    view = follower.await_table(source, {}, PATIENCE_S, committed=True)
+    view = await_table(follower, source, {}, PATIENCE_S, committed=True)
     assert view is not None  # a store commits when it has caught up
     assert ", 0 bytes not committed" in follower.summary(source.created_by)
     kafka.ends["T", 1] = 3
     let(kafka, 1)
     place = {("T", 1): 3}
-    view = follower.await_table(source, place, PATIENCE_S)
+    view = await_table(follower, source, place, PATIENCE_S)
     assert view.uncommitted_bytes > 0
     assert f", {view.uncommitted_bytes} bytes not committed" in follower.summary(source.created_by)
     assert sum(len(list(rows.scan())) for rows in view.rows().values()) == 3
@@ -352,18 +353,18 @@ def test_a_corrupt_file_costs_that_store_alone(kafka, followers, world, tmp_path
     first = followers()
     first.start()
     source = table(world, "T")
-    spoiled(first.await_table(source, {}, PATIENCE_S), tmp_path, source)
-    first.await_table(table(world, "W"), {}, PATIENCE_S)
+    spoiled(await_table(first, source, {}, PATIENCE_S), tmp_path, source)
+    await_table(first, table(world, "W"), {}, PATIENCE_S)
     first.close()
     kafka.read.clear()
     second = followers()
     second.start()
-    view = second.await_table(source, {}, PATIENCE_S)
+    view = await_table(second, source, {}, PATIENCE_S)
     with pytest.raises(StoreDamaged):
         list(view.stores[1].scan())
     await_true("the view is withdrawn", lambda: second.readable_view(source) is None)
     let(kafka, 3)
-    view = second.await_table(source, {}, PATIENCE_S)
+    view = await_table(second, source, {}, PATIENCE_S)
     assert keys(view) == [b"0", b"0", b"1", b"1", b"2"]
     assert kafka.read == [("T", 1, 0), ("T", 1, 1), ("T", 1, 2)]
     [(when, text)] = second.notes(source.created_by)
@@ -379,7 +380,7 @@ def test_a_store_that_cannot_be_opened_is_refilled(kafka, followers, world, tmp_
     first = followers()
     first.start()
     source = table(world, "T")
-    first.await_table(source, {}, PATIENCE_S)
+    await_table(first, source, {}, PATIENCE_S)
     first.close()
     kafka.read.clear()
     for file in (tmp_path / "stores" / source.created_by / "0").glob(name):
@@ -387,7 +388,7 @@ def test_a_store_that_cannot_be_opened_is_refilled(kafka, followers, world, tmp_
     let(kafka, 2)
     second = followers()
     second.start()
-    view = second.await_table(source, {}, PATIENCE_S)
+    view = await_table(second, source, {}, PATIENCE_S)
     assert keys(view) == [b"0", b"0", b"1", b"1", b"2"]
     assert kafka.read == [("T", 0, 0), ("T", 0, 1)]
     [(_, text)] = second.notes(source.created_by)
@@ -410,7 +411,7 @@ def test_a_full_disk_is_a_problem_until_there_is_room(kafka, follower, world, mo
     assert follower.readable_view(table(world, "T")) is None
     room.set()
     let(kafka, 2)
-    assert keys(follower.await_table(table(world, "T"), {}, PATIENCE_S)) == [b"0", b"1"]
+    assert keys(await_table(follower, table(world, "T"), {}, PATIENCE_S)) == [b"0", b"1"]
     assert follower.problem == ""
     assert follower.notes(table(world, "T").created_by) == ()
 
@@ -422,13 +423,13 @@ def test_a_topic_whose_early_records_were_deleted(kafka, followers, world):
     first = followers()
     first.start()
     source = table(world, "T")
-    first.await_table(source, {}, PATIENCE_S)
+    await_table(first, source, {}, PATIENCE_S)
     first.close()
     kafka.begins["T", 1], kafka.ends["T", 1] = 5, 7
     let(kafka, 2)
     second = followers()
     second.start()
-    assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"5", b"6"]
+    assert keys(await_table(second, source, {}, PATIENCE_S)) == [b"5", b"6"]
     [(_, text)] = second.notes(source.created_by)
     assert "it was read up to the offset 3, and the topic has 5 to 7" in text
 
@@ -438,11 +439,11 @@ def test_records_that_are_deleted_before_they_are_read(kafka, follower, world, c
     let(kafka, 2)
     follower.start()
     source = table(world, "T")
-    follower.await_table(source, {}, PATIENCE_S)
+    await_table(follower, source, {}, PATIENCE_S)
     kafka.begins["T", 1] = 5
     kafka.ends["T", 1] = 7
     let(kafka, 3)
-    view = follower.await_table(source, {("T", 1): 7}, PATIENCE_S)
+    view = await_table(follower, source, {("T", 1): 7}, PATIENCE_S)
     assert keys(view) == [b"5", b"6"]
     assert [r.message for r in caplog.records] == ["materializer_rests", "store_rebuilt"]
 
@@ -469,7 +470,7 @@ def store_of_first(kafka, follower, world):
     let(kafka, 3)
     follower.start()
     source = table(world, "T")
-    assert keys(follower.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
+    assert keys(await_table(follower, source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
     return source
 
 
@@ -486,7 +487,7 @@ def test_a_topic_that_is_recreated_while_it_is_followed(kafka, followers, world,
     await_true("it is noted", lambda: [text for _, text in follower.notes(source.created_by)])
     let(kafka, 5)
     place = {("T", 1): 5}
-    view = follower.await_table(source, place, PATIENCE_S)
+    view = await_table(follower, source, place, PATIENCE_S)
     assert keys(view) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
     assert {RECREATED in text for _, text in follower.notes(source.created_by)} == {True}
     assert follower.table(table(world, "W")).stores == other.stores  # goes on as it was
@@ -500,7 +501,7 @@ def test_a_topic_that_is_recreated_while_nobody_follows_it(kafka, followers, wor
     new_topic(kafka)
     second = followers(**{"default.dsl.store": kind})
     second.start()
-    view = second.await_table(source, {}, PATIENCE_S)
+    view = await_table(second, source, {}, PATIENCE_S)
     assert keys(view) == [b"b0", b"b1", b"b2", b"b3", b"b4"]
     assert RECREATED in second.notes(source.created_by)[0][1]
 
@@ -513,7 +514,7 @@ def test_a_store_of_a_version_that_noted_no_topic_is_continued(kafka, followers,
     note.unlink()
     second = followers()
     second.start()
-    assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
+    assert keys(await_table(second, source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
     assert len(kafka.read) == 3
     assert store_manager.read(note.parent) == "a"
     assert second.notes(source.created_by) == ()
@@ -544,7 +545,7 @@ def test_a_note_that_is_damaged_costs_that_table_only(kafka, followers, world, t
     let(kafka, 3)
     second = followers()
     second.start()
-    assert keys(second.await_table(source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
+    assert keys(await_table(second, source, {}, PATIENCE_S)) == [b"a0", b"a1", b"a2"]
     assert len(kafka.read) == 6
     assert "it is not known of which topic it is" in second.notes(source.created_by)[0][1]
     assert second.notes(table(world, "W").created_by) == ()
@@ -558,7 +559,7 @@ def test_a_note_of_a_later_version_stops_its_table_only(kafka, followers, world,
     (place / store_manager.FILE).write_text('{"version": 9}')
     second = followers()
     second.start()
-    assert second.await_table(table(world, "W"), {}, PATIENCE_S) is not None
+    assert await_table(second, table(world, "W"), {}, PATIENCE_S) is not None
     assert f"{place / store_manager.FILE} has format 9" in second.hindrance(source)
     assert second.readable_view(source) is None
     assert sorted(each.name for each in place.iterdir()) == ["0", "1", store_manager.FILE]
@@ -573,7 +574,7 @@ def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):
         lambda: (view := follower.table(source)) and view.count == 3,
     )
     let(kafka, 1)
-    latest = follower.await_table(source, {("T", 2): 1}, PATIENCE_S)
+    latest = await_table(follower, source, {("T", 2): 1}, PATIENCE_S)
     assert keys(latest) == [b"a0", b"a0", b"a1", b"a2"]
     assert follower.notes(source.created_by) == ()
 
@@ -581,7 +582,7 @@ def test_partitions_that_a_topic_gets_are_followed(kafka, follower, world):
 # --- several servers
 
 
-class Some(view_maintainer.Everything):
+class Some(view_maintainer.AllPartitions):
     """Keeps some partitions; those that are open until they are given up."""
 
     def __init__(self, *places):
@@ -611,7 +612,7 @@ def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, 
     running.start()
     try:
         let(kafka, 3)
-        view = running.await_table(source, {}, PATIENCE_S)
+        view = await_table(running, source, {}, PATIENCE_S)
         assert (list(view.parts), view.count) == ([0], 2)
         assert running.of_query(str(source.created_by)).parts.keys() == {0}
         some.placed = {("T", 1)}
@@ -620,7 +621,7 @@ def test_a_partition_that_moves_away_is_kept_until_it_is_given_up(kafka, world, 
             "both partitions are here",
             lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1},
         )
-        assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
+        assert keys(await_table(running, source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
         some.given_up.add(("T", 0))
         await_true("one is given up", lambda: set(running.table(source).parts) == {1})
         home = tmp_path / "stores" / str(source.created_by)
@@ -646,7 +647,7 @@ def test_leftovers_of_a_former_assignment_are_deleted_once_given_up(kafka, world
     running.start()
     try:
         let(kafka, 3)
-        view = running.await_table(source, {}, PATIENCE_S)
+        view = await_table(running, source, {}, PATIENCE_S)
         assert list(view.parts) == [1]
         assert running.held(view) == {0, 1, 5}
         some.given_up.add(("T", 0))
@@ -658,6 +659,6 @@ def test_leftovers_of_a_former_assignment_are_deleted_once_given_up(kafka, world
             "both partitions are here",
             lambda: running.readable_view(source) and set(running.table(source).parts) == {0, 1},
         )
-        assert keys(running.await_table(source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
+        assert keys(await_table(running, source, {}, PATIENCE_S)) == [b"0", b"0", b"1"]
     finally:
         running.close()

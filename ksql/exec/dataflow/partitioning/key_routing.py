@@ -1,4 +1,4 @@
-"""Which partition of Kafka Streams' a record is in at a stage: its lane.
+"""Decides which stream partition of Kafka Streams' a record is in at a stage: its lane.
 
 Rows that keep their key stay in the partition that they come from, unless their source's topic has
 the windows of a key in several. Other rows go where a repartition topic would have them: by the

@@ -1,8 +1,8 @@
 """Foreign-key joins of tables in three steps, and the stored sets of keys that refer to one.
 
-Under the left primary key: ``Referrer`` knows which key a row held before. Under the foreign key:
-``Referred`` has the right row and all left rows that refer to it. Under the left primary key again:
-``Answers`` puts in order what several foreign keys have answered.
+Under the left primary key: ``SubscriptionSender`` knows which key a row held before. Under the
+foreign key: ``SubscriptionStore`` has the right row and all left rows that refer to it. Under the
+left primary key again: ``LastResults`` puts in order what several foreign keys have answered.
 
 Source: Kafka Streams' ``foreignkeyjoin`` (KIP-213, KIP-962); docs/sql/joins.md#foreign-keys. There
 only a hash of the left row goes there and back. Here the row does, so no answer needs to be
@@ -45,14 +45,14 @@ LEAVE_DELETING: Final = 3  # answer that there is no result any more
 
 
 @dataclass(frozen=True, slots=True)
-class Referrer:
+class SubscriptionSender:
     """Keeps the foreign key of each left row; asks the old one and the new one.
 
     Rows in: the foreign key, the left row; the record's key is the left primary key. Rows out go to
     the port ``subscriptions`` under the foreign key. They have the question, the number of the
     change, its
     time, the primary key, then the left row, unless it leaves. LEFT rows without foreign key go to
-    the port ``answered`` under their own key, as ``Referred`` answers.
+    the port ``answered`` under their own key, as ``SubscriptionStore`` answers.
     """
 
     outer: bool
@@ -128,7 +128,7 @@ class _Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Referred:
+class SubscriptionStore:
     """Keeps the right rows, and for each key the left rows that refer to it.
 
     A right row's change goes to all of these, in the order of the bytes of their primary keys.
@@ -253,7 +253,7 @@ _RESULTS = b"a"
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class LastResults:
     """Keeps each result, so that the row which a change replaces is known.
 
     A left row's later change wins, whichever foreign key answers it. An answer to an earlier one

@@ -1,4 +1,4 @@
-"""Joins that look up: a stream's record meets a table's row, a table's change the other's row.
+"""Stream-table joins and joins of tables on primary keys: each record looks up the other row.
 
 When two tables are joined on their primary keys, each change of one meets the other's row of that
 moment.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ksql.exec.operators.base import Paused, Record
+from ksql.exec.operators.base import PausingProcessor, Record
 from ksql.exec.operators.joining.join_layout import Ending, Side, TimedRow
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Rows(dict[bytes, "Row | None"]):
 
 
 @dataclass(frozen=True, slots=True)
-class JoinProcessor(Paused):
+class JoinProcessor(PausingProcessor):
     """Out comes the stream's row, then the table's, then the ending.
 
     ``outer`` keeps stream records that find no row, with NULLs for the table's. Only stream records
@@ -130,7 +130,7 @@ _RIGHT = b"r"
 
 
 @dataclass(frozen=True, slots=True)
-class TableJoinProcessor(Paused):
+class TableJoinProcessor(PausingProcessor):
     """Both sides' rows are kept here, so the row that a change replaces is known.
 
     A side that is ``kept`` has results without a row on the other one. Rows that come in at another

@@ -1,4 +1,4 @@
-"""A stream joined with a stream: each record meets those of the other side near in time."""
+"""Stream-stream joins: each record meets those of the other side within the window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ksql.core import UNKNOWN_JOIN_STATE
 from ksql.exec.operators import keys
-from ksql.exec.operators.base import KeyOrder, Late, Paused, Record
+from ksql.exec.operators.base import KeyOrder, LateRecord, PausingProcessor, Record
 from ksql.exec.operators.joining.join_buffer import (
     JoinBuffer,
     Line,
@@ -147,7 +147,7 @@ class _Records:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamJoinProcessor(Paused):
+class StreamJoinProcessor(PausingProcessor):
     """Out comes the left row, then the right one, then the ending.
 
     A result has the higher of both times; one without a match has its record's. Records without
@@ -222,7 +222,11 @@ class StreamJoinProcessor(Paused):
             kept = here.buffer.add(key, time, row)
             if not kept:
                 behind_ms = state.stream_time - time
-                log("join", Late.of(_FORGOTTEN, behind_ms, record.topic, record.partition), row)
+                log(
+                    "join",
+                    LateRecord.of(_FORGOTTEN, behind_ms, record.topic, record.partition),
+                    row,
+                )
             if here.outer and not matched:
                 self._without_match(record, row, here, state, out, kept=kept)
 

@@ -145,9 +145,9 @@ def test_others_live_as_long_as_they_are_heard():
     cluster, report = servers.cluster, lags(f"{servers.query_id}#T")
     assert not servers.status()[str(OTHER)].host_alive
     assert cluster.silent(OTHER) == ""  # never heard: perhaps it has just come
-    cluster.heard("other:1")
+    cluster.note_alive("other:1")
     cluster.reported("other:1", report)
-    cluster.heard("10.1.1.1:9000")  # itself
+    cluster.note_alive("10.1.1.1:9000")  # itself
     servers.clock.ms += 100
     other = servers.status()[str(OTHER)]
     assert (other.host_alive, other.last_status_update_ms, other.host_store_lags) == (
@@ -166,7 +166,7 @@ def test_only_members_and_stores_that_there_are_count():
     servers = Servers((10,))
     cluster = servers.cluster
     for number in range(100):
-        cluster.heard(f"invented:{number}")
+        cluster.note_alive(f"invented:{number}")
         cluster.reported(f"invented:{number}", lags(f"{servers.query_id}#T"))
         cluster.reported("other:1", lags(f"INVENTED#{number}"))
     assert set(servers.status()) == {str(ME), str(OTHER)}
@@ -180,10 +180,10 @@ def test_only_members_and_stores_that_there_are_count():
 
 def test_a_server_that_left_is_forgotten():
     servers = Servers((10,))
-    servers.cluster.heard("other:1")
+    servers.cluster.note_alive("other:1")
     servers.members.there = (ME,)
     assert set(servers.status()) == {str(ME)}
-    servers.cluster.heard("other:1")
+    servers.cluster.note_alive("other:1")
     servers.members.there = (ME, OTHER)
     assert servers.status()[str(OTHER)].last_status_update_ms == 0
 
@@ -192,7 +192,7 @@ def test_without_heartbeats_nothing_is_known():
     cluster = Servers(**{ENABLED: "false"}).cluster
     for ask in (
         cluster.status,
-        lambda: cluster.heard("x:1"),
+        lambda: cluster.note_alive("x:1"),
         lambda: cluster.reported("x:1", HostStoreLags()),
     ):
         with pytest.raises(HeartbeatsOff, match=r"ksql\.heartbeat\.enable is false"):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.cluster.replicas import frames
-from ksql.views.stores.base import Hidden, Stored, StoredRow
+from ksql.views.stores.base import HiddenWindows, Stored, StoredRow
 
 TIMES = st.integers(-(2**63), 2**63 - 1)
 ROWS = st.lists(st.builds(StoredRow, st.binary(max_size=9), st.binary(max_size=9), TIMES))
@@ -59,7 +59,7 @@ def test_the_end_says_how_far_the_copy_was():
 
 
 def test_the_end_says_which_windows_are_hidden_and_servers_of_before_can_read_it():
-    hidden = Hidden(-5, 9, 3_600_000)
+    hidden = HiddenWindows(-5, 9, 3_600_000)
     [(_, data)] = frames.frames([frames.end(7, hidden)])
     assert frames.end_of(data) == (7, hidden)
     assert json.loads(data)["seen"] == 7  # all that they look at

@@ -43,7 +43,7 @@ class Tables:
         return {*table.parts, *range(10, 20)}
 
 
-class Shelf:
+class LocalReplicas:
     def __init__(self):
         self.looks = 0
 
@@ -80,7 +80,7 @@ def lag_reporter(peers, *there, **settings):
         Settings({ENABLED: "true", **settings}),
         assignment,
         Tables(),
-        Shelf(),
+        LocalReplicas(),
         peers,
         Cluster(),
         "Basic x",

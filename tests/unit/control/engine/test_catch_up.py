@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from ksql.control.engine import catch_up
-from ksql.control.engine.catch_up import SPAN_S, Candidate, CatchUp, Growth
+from ksql.control.engine.catch_up import SPAN_S, Candidate, CatchUp, CatchUpSpeed
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.exec.ports import BuildProgress
@@ -37,7 +37,7 @@ def watch():
 def test_an_input_that_grows_faster(watch):
     assert watch.look(0, 0, 1_000_000) is None
     growth = watch.look(SPAN_S, 90_000, 1_150_000)
-    assert growth == Growth(3000.0, 5000.0)
+    assert growth == CatchUpSpeed(3000.0, 5000.0)
     assert str(growth) == "does not catch up at 3,000/s against 5,000/s"
 
 

@@ -52,8 +52,8 @@ class Log(MemoryLog):
 
     @contextmanager
     def begin(self):
-        with super().begin() as pen:
-            usual = pen.append
+        with super().begin() as transaction:
+            usual = transaction.append
 
             def append(command):
                 self.strikes("append")
@@ -62,8 +62,8 @@ class Log(MemoryLog):
                     raise CommandInDoubt(command.id, "no answer")
                 usual(command)
 
-            pen.append = append  # type: ignore[method-assign]  # a stand-in
-            yield pen
+            transaction.append = append  # type: ignore[method-assign]  # a stand-in
+            yield transaction
 
     def settle(self):
         self.strikes("settle")
@@ -152,11 +152,11 @@ class Scene:
             applied_offset=self.mark,
         )
         delete, create = world.topics.delete, world.topics.create
-        world.topics.delete = lambda names: self._struck("delete", delete, list(names))  # type: ignore[method-assign]  # a stand-in
-        world.topics.create = lambda topic: self._struck("create", create, topic)  # type: ignore[method-assign]  # a stand-in
+        world.topics.delete = lambda names: self._failing("delete", delete, list(names))  # type: ignore[method-assign]  # a stand-in
+        world.topics.create = lambda topic: self._failing("create", create, topic)  # type: ignore[method-assign]  # a stand-in
         return world
 
-    def _struck(self, name, call, argument):
+    def _failing(self, name, call, argument):
         if argument:
             self.strikes(name)
         return call(argument)

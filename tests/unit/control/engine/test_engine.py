@@ -74,10 +74,10 @@ class FailingLog(MemoryLog):
 
     @contextmanager
     def begin(self):
-        with super().begin() as pen:
+        with super().begin() as transaction:
             if self.broken:
-                pen.append = self._refuse  # type: ignore[method-assign]  # a stand-in
-            yield pen
+                transaction.append = self._refuse  # type: ignore[method-assign]  # a stand-in
+            yield transaction
 
     def _refuse(self, command):
         raise Broken("not written")
@@ -337,7 +337,7 @@ def test_or_replace_may_be_forbidden():
 
 
 def test_a_command_that_cannot_be_written_makes_nothing(monkeypatch):
-    def refuse(_pen, _command):
+    def refuse(_transaction, _command):
         raise Broken("too large")
 
     world = World("CREATE STREAM S (A INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);")

@@ -37,8 +37,8 @@ class StrikingLog(MemoryLog):
 
     @contextmanager
     def begin(self):
-        with super().begin() as pen:
-            usual = pen.append
+        with super().begin() as transaction:
+            usual = transaction.append
 
             def append(command):
                 strike, self.strike = self.strike, None
@@ -49,8 +49,8 @@ class StrikingLog(MemoryLog):
                     raise ServerError("Kafka went away")
                 usual(command)
 
-            pen.append = append  # type: ignore[method-assign]  # a stand-in
-            yield pen
+            transaction.append = append  # type: ignore[method-assign]  # a stand-in
+            yield transaction
 
 
 class SlowRunner(MemoryRunner):

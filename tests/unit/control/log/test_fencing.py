@@ -24,7 +24,7 @@ class Topic:
         self.away = False
 
 
-class Pen:
+class Writer:
     """One server's right to write, and its journal."""
 
     writing = True
@@ -100,11 +100,11 @@ def server(topic, leads):
         if not leads["now"]:
             raise NotLeader("Another server has taken over.")
 
-    pen = Pen(topic)
+    writer = Writer(topic)
     log = KafkaCommandLog(
         KafkaSettings("kafka:9092", {}), "svc", 1, lambda *_: None, confirm=confirm
     )
-    log._journal = pen  # type: ignore[assignment] # it has what the log asks for
+    log._journal = writer  # type: ignore[assignment] # it has what the log asks for
     log.wholeness = Whole()  # type: ignore[assignment] # the same
     log.open()
     return log

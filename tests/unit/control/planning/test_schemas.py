@@ -271,7 +271,7 @@ def test_a_log_that_fails_takes_the_schemas_back():
     world_.log.append = None
     failing = RegistryUnreachable("http://r", "lost")
 
-    class Pen:
+    class Writer:
         offset = 0
 
         def check(self, command):
@@ -284,7 +284,7 @@ def test_a_log_that_fails_takes_the_schemas_back():
         def begin(self):
             from contextlib import nullcontext  # noqa: PLC0415 - only here
 
-            return nullcontext(Pen())
+            return nullcontext(Writer())
 
     world_.engine.log = Log()
     with pytest.raises(RegistryUnreachable):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ksql.control.engine.catch_up import Growth
+from ksql.control.engine.catch_up import CatchUpSpeed
 from ksql.control.engine.changes import BeginRebuild, CutOverQuery, applied
 from ksql.control.planning.rebuild import stated_mode
 from ksql.control.rebuild_supervisor import RebuildSupervisor
@@ -194,7 +194,7 @@ def test_a_rebuild_that_does_not_catch_up_has_no_end(world):
     begin(world)
     world.services.history = History(BUILDING)
     world.runner.progress = {CANDIDATE: reading(300, 50.0)}.get
-    world.services.rebuild_growth = {CANDIDATE: Growth(3000.0, 5000.0)}.get
+    world.services.rebuild_growth = {CANDIDATE: CatchUpSpeed(3000.0, 5000.0)}.get
     answer = one(world, "SHOW UPGRADES;")
     progress = answer.upgrades[0].progress
     assert (progress.estimated_end, progress.lag_seconds) == (None, None)

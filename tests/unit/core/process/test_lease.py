@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_read_gives_no_right(clock, file, text):
 def far(clock, file, monkeypatch):
     """A server on another machine, whose clocks are anywhere; it renews once a second."""
 
-    class Far:
+    class OtherMachine:
         renews = True
         due = 0.0
 
@@ -95,7 +95,7 @@ def far(clock, file, monkeypatch):
                 self.write(8)
                 self.due = clock.now + 1
 
-    far = Far()
+    far = OtherMachine()
     far.beat()
     clock.on_wait = far.beat
     return far

@@ -10,7 +10,7 @@ import pytest
 from ksql.core.errors import QueryFailed
 from ksql.core.records import OutRecord
 from ksql.exec.dataflow.compiled import writing
-from ksql.exec.operators.base import Late, Record
+from ksql.exec.operators.base import LateRecord, Record
 from ksql.exec.operators.keys import pack
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
@@ -107,7 +107,7 @@ def some(chance):
 
 def lateness(message):
     """What a message says beside its text, if it is about a late record."""
-    return (message.behind_ms, message.origin) if isinstance(message, Late) else None
+    return (message.behind_ms, message.origin) if isinstance(message, LateRecord) else None
 
 
 class Run:

@@ -21,7 +21,7 @@ HIDDEN = "_confluent-ksql-default_query_CTAS_N_1-v{}-changelog"
 AT_MS = 99
 
 
-class Room:
+class Scene:
     def __init__(self, old, new):
         self.world = World(
             SOURCE, old, runner=lambda topics: MemoryRunner(topics, now_ms=lambda: AT_MS)
@@ -53,7 +53,7 @@ class Room:
 
 @pytest.fixture
 def room():
-    room = Room(COUNTED, REGROUPED)
+    room = Scene(COUNTED, REGROUPED)
     room.feed((b"a", 1, 1), (b"a", 2, 2), (b"b", 1, 3), (b"b", 4, 4), (b"c", 5, 5))
     room.drain()
     return room
@@ -129,7 +129,7 @@ def test_one_that_was_given_up_does_not_continue(room):
 
 
 def test_a_stream_has_its_results_already():
-    room = Room(
+    room = Scene(
         "CREATE STREAM N AS SELECT K, A FROM S;", "CREATE STREAM N AS SELECT K, A + 10 AS A FROM S;"
     )
     room.feed((b"a", 1, 1))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ksql.core.types.model import STRING
 from ksql.exec.operators.folds import Slot, compile_folds
-from ksql.functions.folding import gather
-from ksql.functions.folding.gather import NothingToUndo
+from ksql.functions.aggregates import gather
+from ksql.functions.aggregates.gather import NothingToUndo
 from ksql.functions.spec import AggregateFunction
 from ksql.functions.state_copy import copied
 from tests.unit.exec.operators.support import COUNT, FUSSY, SUM, refused, slots

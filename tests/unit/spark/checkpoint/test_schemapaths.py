@@ -9,7 +9,7 @@ import pytest
 
 from ksql.core.error_table import STATE_METADATA_UNKNOWN
 from ksql.spark.checkpoint import incarnations
-from ksql.spark.checkpoint.incarnations import lead_home
+from ksql.spark.checkpoint.incarnations import repair_paths
 from tests.stored.corpora import V1
 
 QUERY = "CTAS_KEPT_COUNTS_8"
@@ -46,7 +46,7 @@ def names(folder):
 def test_a_moved_checkpoint_leads_into_itself_and_is_else_as_it_was(tmp_path, place):
     here = tmp_path / place
     file = metadata(here)
-    lead_home(here)
+    repair_paths(here)
     assert paths(file) == [f"file:{here}/{SCHEMA}"]
     text = body(file.read_text("utf-8"))
     text["stateStoreInfo"][0]["stateSchemaFilePaths"] = body(ONE)["stateStoreInfo"][0][
@@ -59,26 +59,26 @@ def test_it_may_move_again_and_again(tmp_path):
     here = tmp_path / "first"
     metadata(here)
     for name in ("second one", "third+ü", "%20"):
-        lead_home(here)
+        repair_paths(here)
         here = here.rename(tmp_path / name)
-    lead_home(here)
+    repair_paths(here)
     assert paths(here / "state/0/_metadata/v2/0") == [f"file:{here}/{SCHEMA}"]
 
 
 def test_correct_paths_are_not_touched(tmp_path):
     file = metadata(tmp_path)
-    lead_home(tmp_path)
+    repair_paths(tmp_path)
     checksum = file.with_name(".0.crc")
     checksum.write_bytes(b"sum")
     before = file.stat()
-    lead_home(tmp_path)
+    repair_paths(tmp_path)
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert checksum.exists()
 
 
 def test_every_batch_of_every_operator_is_led_home(tmp_path):
     files = [metadata(tmp_path, *at) for at in ((0, 0), (0, 12), (1, 0), (11, 3))]
-    lead_home(tmp_path)
+    repair_paths(tmp_path)
     for file in files:
         operator = file.parents[2].name
         assert paths(file) == [f"file:{tmp_path}/{SCHEMA.replace('/0/', f'/{operator}/', 1)}"]
@@ -89,7 +89,7 @@ def test_a_checksum_of_the_former_text_goes_and_other_files_stay(tmp_path):
     others = [file.with_name(name) for name in (".0.new", ".1.tmp", "later")]
     for other in (*others, file.with_name(".0.crc")):
         other.write_bytes(b"half")
-    lead_home(tmp_path)
+    repair_paths(tmp_path)
     assert names(file.parent) == [".1.tmp", "0", "later"]
 
 
@@ -109,13 +109,13 @@ def test_a_crash_leaves_what_the_next_start_ends(tmp_path, monkeypatch, written)
 
     monkeypatch.setattr(Path, "replace", replaced)
     with pytest.raises(KeyboardInterrupt):
-        lead_home(tmp_path)
+        repair_paths(tmp_path)
     monkeypatch.undo()
     for file, before in zip(files[written:], former[written:], strict=True):
         assert file.read_bytes() == before
     for file in files[:written]:
         assert not file.with_name(".0.crc").exists()
-    lead_home(tmp_path)
+    repair_paths(tmp_path)
     for operator, file in enumerate(files):
         assert paths(file) == [f"file:{tmp_path}/{SCHEMA.replace('/0/', f'/{operator}/', 1)}"]
         assert names(file.parent) == ["0"]
@@ -140,7 +140,7 @@ def test_a_crash_leaves_what_the_next_start_ends(tmp_path, monkeypatch, written)
 def test_another_form_is_an_error_that_names_the_file_and_changes_nothing(tmp_path, text, reason):
     file = metadata(tmp_path, text=text)
     with pytest.raises(STATE_METADATA_UNKNOWN.base, match=STATE_METADATA_UNKNOWN.pattern) as caught:
-        lead_home(tmp_path)
+        repair_paths(tmp_path)
     assert str(file) in str(caught.value)
     assert reason in caught.value.detail
     assert "ksql.state.anew" in caught.value.hint
@@ -151,7 +151,7 @@ def test_bytes_that_are_no_text_are_an_error_too(tmp_path):
     file = metadata(tmp_path)
     file.write_bytes(b"v2\n\xff")
     with pytest.raises(STATE_METADATA_UNKNOWN.base, match="does not have the form"):
-        lead_home(tmp_path)
+        repair_paths(tmp_path)
 
 
 def test_an_incarnation_that_continues_is_led_home(tmp_path):
@@ -163,5 +163,5 @@ def test_an_incarnation_that_continues_is_led_home(tmp_path):
 
 
 def test_a_checkpoint_without_state_has_nothing_to_lead_home(tmp_path):
-    lead_home(tmp_path)
+    repair_paths(tmp_path)
     assert list(tmp_path.iterdir()) == []

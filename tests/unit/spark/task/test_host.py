@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from ksql.exec.operators.base import Late, Record
+from ksql.exec.operators.base import LateRecord, Record
 from ksql.spark.task.chunk import pack_records, unpack_chunks
 from ksql.spark.task.host import StageHost
 from ksql.spark.task.partitioner import bucket_labels
@@ -144,7 +144,11 @@ class Dropping(Numbering):
 
     def step(self, stage, records, store, log):
         for each in records:
-            log("aggregate", Late.of("late", each.offset, each.topic, each.partition), each.row)
+            log(
+                "aggregate",
+                LateRecord.of("late", each.offset, each.topic, each.partition),
+                each.row,
+            )
         return []
 
     def last_step(self, records, store, log):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from ksql.core.records import BadRecord
-from ksql.exec.operators.base import Late
+from ksql.exec.operators.base import LateRecord
 from ksql.spark.task.task_environment import TaskEnvironment
 from ksql.spark.task.tasklog import LONGEST_MESSAGE, MOST_BYTES, MOST_ENTRIES, TaskLog, log_records
 
@@ -60,7 +60,7 @@ def test_late_records_are_counted_once_each_and_the_latest_is_known():
     log = TaskLog()
     one, other, bad = (1, "a"), (1, "b"), (1, "c")
     for row, behind_ms in ((one, 5), (one, 5), (other, 9)):
-        log("aggregate", Late.of("late record", behind_ms, 0, behind_ms), row)
+        log("aggregate", LateRecord.of("late record", behind_ms, 0, behind_ms), row)
     log("Project", "no", bad)
     count, worst = log.late_untold()
     assert (log.untold(), count, worst, worst.behind_ms, worst.origin) == (
@@ -76,6 +76,6 @@ def test_late_records_are_counted_once_each_and_the_latest_is_known():
 def test_late_records_beyond_those_that_are_reported_count():
     log = TaskLog()
     for number in range(MOST_ENTRIES + 500):
-        log("aggregate", Late.of("late record", number, 0, 0), (number,))
+        log("aggregate", LateRecord.of("late record", number, 0, 0), (number,))
     count, worst = log.late_untold()
     assert (count, worst.behind_ms) == (MOST_ENTRIES + 500, MOST_ENTRIES + 499)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.views.stores.disk import StoreBudget
+from ksql.views.stores.rocks import StoreBudget
 from ksql.views.stores.store_types import TYPES, open_store
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.types.windowed import session_key, window_key
-from ksql.views.stores.base import Hidden
+from ksql.views.stores.base import HiddenWindows
 from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget
@@ -112,11 +112,11 @@ def test_a_read_learns_of_the_windows_that_it_passes_over():
     store = hidden_by([put(5), put(6), put(7, key=b"x")], [put(DAY)])
     assert store.hidden() is None
     assert [row.key for row in prefixed(store, b"x")] == []
-    assert store.hidden() == Hidden(7, DAY - HOUR, HOUR)
+    assert store.hidden() == HiddenWindows(7, DAY - HOUR, HOUR)
     assert store.get(window_key(b"k", 6)) is None
-    assert store.hidden() == Hidden(6, DAY - HOUR, HOUR)
+    assert store.hidden() == HiddenWindows(6, DAY - HOUR, HOUR)
     assert len(list(store.committed().scan())) == 1
-    assert store.hidden() == store.committed().hidden() == Hidden(5, DAY - HOUR, HOUR)
+    assert store.hidden() == store.committed().hidden() == HiddenWindows(5, DAY - HOUR, HOUR)
 
 
 def test_removed_windows_stay_known_as_hidden():
@@ -124,7 +124,7 @@ def test_removed_windows_stay_known_as_hidden():
     assert store.tidy() == 1
     apply(store, [], 3)
     assert list(prefixed(store, b"x")) == []
-    assert store.hidden() == Hidden(5, DAY - HOUR, HOUR)
+    assert store.hidden() == HiddenWindows(5, DAY - HOUR, HOUR)
     assert store.hidden_from() == 5
 
 
@@ -134,7 +134,7 @@ def test_late_row_is_hidden_and_a_deletion_is_not():
     apply(store, [put(9), put(9, value=None)], 3)
     assert store.hidden() is None
     apply(store, [put(8)], 4)
-    assert store.hidden() == Hidden(8, DAY - HOUR, HOUR)
+    assert store.hidden() == HiddenWindows(8, DAY - HOUR, HOUR)
 
 
 def test_a_session_that_has_grown_is_not_hidden():
@@ -151,7 +151,7 @@ def test_the_windows_that_are_hidden_now_are_not_those_of_what_is_committed():
     apply(store, [put(5)], 1)
     store.put([put(DAY)])
     assert [row.key for row in store.scan()] == [window_key(b"k", DAY)]
-    assert store.hidden() == Hidden(5, DAY - HOUR, HOUR)
+    assert store.hidden() == HiddenWindows(5, DAY - HOUR, HOUR)
     assert store.committed().hidden() is None  # there it is shown
 
 
@@ -169,7 +169,7 @@ def test_hidden_windows_are_known_after_a_restart_and_in_another_type(tmp_path, 
     other = MemoryStore()
     carry(again, other)
     for each in (RetentionStore(again, HOUR), RetentionStore(other, HOUR)):
-        assert each.hidden() == Hidden(5, DAY - HOUR, HOUR)
+        assert each.hidden() == HiddenWindows(5, DAY - HOUR, HOUR)
         each.clear()
         assert (each.hidden(), each.hidden_from()) == (None, None)
         apply(each, [put(DAY)], 1)

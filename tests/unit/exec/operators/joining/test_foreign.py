@@ -14,10 +14,10 @@ from ksql.exec.operators.base import Processor, Record
 from ksql.exec.operators.joining import foreign
 from ksql.exec.operators.joining.foreign import (
     NULL_REFERENCE,
-    Answers,
-    Referred,
-    Referrer,
+    LastResults,
     Subscribers,
+    SubscriptionSender,
+    SubscriptionStore,
 )
 from ksql.exec.operators.joining.join_layout import Side
 from ksql.exec.operators.keys import pack, unpack
@@ -45,9 +45,11 @@ class Pipeline:
 
     def shape(self, outer, left, right):
         self.steps: list[Processor] = [
-            Referrer(outer, SUBSCRIBE, ANSWERED, right),
-            Referred(Side(SUBSCRIBE, (left,)), Side(RIGHT, (right,)), outer, ANSWERED, bytes_of),
-            Answers(Side(ANSWERED, (left, right))),
+            SubscriptionSender(outer, SUBSCRIBE, ANSWERED, right),
+            SubscriptionStore(
+                Side(SUBSCRIBE, (left,)), Side(RIGHT, (right,)), outer, ANSWERED, bytes_of
+            ),
+            LastResults(Side(ANSWERED, (left, right))),
         ]
         self.step_of = {LEFT: 0, SUBSCRIBE: 1, RIGHT: 1, ANSWERED: 2}
 
@@ -170,7 +172,7 @@ def test_an_answer_that_was_overtaken_is_dropped():
     joined = Side(ANSWERED, (1, 1))
     rows = [(0, 3, 7, "l", "A"), (2, 1, 8, "l", "B"), (1, 4, 9, "l", "A2"), (2, 5, 9, "l", "C")]
     sent = [record(1, row, row[2], at)._replace(port=ANSWERED) for at, row in enumerate(rows)]
-    out = list(Answers(joined).process(sent, MemoryStore(), Log()))
+    out = list(LastResults(joined).process(sent, MemoryStore(), Log()))
     assert [r.row and r.row[:-1] for r in out] == [("l", "A"), ("l", "B"), ("l", "C")]
 
 

@@ -1,4 +1,4 @@
-"""Records as their own schema describes them, whatever columns a source declares.
+"""Reads records by the schema whose id they begin with, whatever columns a source declares.
 
 PRINT and test files use it, which show all that was written.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RecordShape:
     """The columns of a schema's records; ``alone``: the whole of a record is the only column."""
 
     format: FormatName
@@ -35,7 +35,7 @@ class Shape:
         return serde_for(format_, self.columns, "value", registry)
 
 
-def shape(schema: Schema, registry: Registry, part: Part = None) -> Shape:
+def shape(schema: Schema, registry: Registry, part: Part = None) -> RecordShape:
     """Return the shape of a schema's records, with the schema's own names.
 
     Raises: NotInferable and what broken schemas raise.
@@ -43,17 +43,17 @@ def shape(schema: Schema, registry: Registry, part: Part = None) -> Shape:
     type_ = connect_type(schema, registry, part)
     alone = not isinstance(type_, Group)
     columns = columns_of(type_, "value", alone=alone, upper=False)
-    return Shape(FORMAT_OF[schema.kind], columns, alone)
+    return RecordShape(FORMAT_OF[schema.kind], columns, alone)
 
 
-class Written:
+class RegisteredReader:
     """Reads any record that begins with a schema's id."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: dict[tuple[int, Part], tuple[Shape, Serde]] = {}
+        self._known: dict[tuple[int, Part], tuple[RecordShape, Serde]] = {}
 
-    def read(self, data: bytes) -> tuple[Shape, Row | None]:
+    def read(self, data: bytes) -> tuple[RecordShape, Row | None]:
         """Return the shape and the row of a record.
 
         Raises: DecodeError, NotInferable, SchemaNotFound, RegistryUnreachable.

@@ -6,14 +6,14 @@ import pytest
 
 from server.demo.shop import data, script
 from server.demo.shop.expected import Expected
-from server.demo.shop.looks import looks
+from server.demo.shop.lookups import lookups
 
 
 @pytest.fixture(scope="module")
 def rows_by_look():
     shop = data.make(1000)
     places = shop.orders[["order_id"]].assign(partition=0, offset=range(len(shop.orders)))
-    return {look.result: look for look in looks(Expected.of(shop, places).all())}
+    return {each.result: each for each in lookups(Expected.of(shop, places).all())}
 
 
 def test_a_look_at_each_result_has_rows(rows_by_look):

@@ -24,7 +24,7 @@ class Run:
 
 
 @dataclass
-class Standing:
+class Rounds:
     """A workload's rounds."""
 
     name: str

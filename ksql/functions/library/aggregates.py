@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ksql.functions.aggregates import choices, gather, moments, sketches, sums
 from ksql.functions.build import family
-from ksql.functions.folding import choices, gather, moments, sketches, sums
 
 FOLDS = family(
     "AGGREGATE",

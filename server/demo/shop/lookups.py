@@ -17,7 +17,7 @@ _TOP = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Lookup:
     """A question to the service, and its answer."""
 
     result: str
@@ -26,7 +26,7 @@ class Look:
     ordered: bool = False
 
 
-def looks(results: Mapping[str, Rows]) -> list[Look]:
+def lookups(results: Mapping[str, Rows]) -> list[Lookup]:
     """Return a look at each result; ``results`` has all rows of each, as ``Expected`` has them."""
     return [
         _at_enriched(results["ENRICHED"]),
@@ -35,19 +35,19 @@ def looks(results: Mapping[str, Rows]) -> list[Look]:
         _at_revenue(results["REVENUE"]),
         _at_products(results["PRODUCT_DAYS"]),
         _at_lines(results["ORDER_LINES"]),
-        Look("CATEGORIES", "SELECT * FROM categories;", results["CATEGORIES"]),
+        Lookup("CATEGORIES", "SELECT * FROM categories;", results["CATEGORIES"]),
     ]
 
 
-def _at_enriched(rows: Rows) -> Look:
+def _at_enriched(rows: Rows) -> Lookup:
     sql = (
         "SELECT order_id, customer_id, country, product_id, amount\n"  # noqa: S608 - our own names
         f"  FROM enriched WHERE order_id IN {_ORDERS};"
     )
-    return Look("ENRICHED", sql, _of(rows, lambda row: row[2] in _ORDERS, (2, 1, 5, 3, 4)))
+    return Lookup("ENRICHED", sql, _of(rows, lambda row: row[2] in _ORDERS, (2, 1, 5, 3, 4)))
 
 
-def _at_payments(rows: Rows) -> Look:
+def _at_payments(rows: Rows) -> Lookup:
     """Look at the first order without a match and at the first one with two."""
     by_order = Counter(str(row[1]) for row in rows.elements())
     unpaid = min(str(row[1]) for row in rows if row[3] is None)
@@ -57,10 +57,10 @@ def _at_payments(rows: Rows) -> Look:
         f"  FROM order_payments WHERE order_id IN {(unpaid, twice)};"
     )
     rows = _of(rows, lambda row: row[1] in (unpaid, twice), (1, 2, 3, 4))
-    return Look("ORDER_PAYMENTS", sql, rows)
+    return Lookup("ORDER_PAYMENTS", sql, rows)
 
 
-def _at_visits(rows: Rows) -> Look:
+def _at_visits(rows: Rows) -> Lookup:
     sql = (
         f"SELECT {_time('WINDOWSTART')} AS first,\n"  # noqa: S608 - likewise
         f"       {_time('WINDOWEND')} AS last, clicks, stay_s\n"
@@ -68,10 +68,10 @@ def _at_visits(rows: Rows) -> Look:
     )
     mine = [row for row in rows.elements() if row[0] == _USER]
     shown = Counter((_clock(row[1]), _clock(row[2]), *row[3:]) for row in mine)
-    return Look("VISITS", sql, shown, ordered=True)
+    return Lookup("VISITS", sql, shown, ordered=True)
 
 
-def _at_revenue(rows: Rows) -> Look:
+def _at_revenue(rows: Rows) -> Lookup:
     sql = (
         f"SELECT country, {_time('WINDOWSTART')} AS hour,\n"  # noqa: S608 - likewise
         f"       orders, revenue\n"
@@ -80,10 +80,10 @@ def _at_revenue(rows: Rows) -> Look:
     )
     evening = [row for row in rows if row[0] == _COUNTRY and _ms(row[1]) >= _EVENING_MS]
     shown = Counter((row[0], _clock(row[1]), *row[2:]) for row in evening)
-    return Look("REVENUE", sql, shown, ordered=True)
+    return Lookup("REVENUE", sql, shown, ordered=True)
 
 
-def _at_products(rows: Rows) -> Look:
+def _at_products(rows: Rows) -> Lookup:
     sql = (
         "SELECT product_id, orders, pieces, revenue, largest\n"  # noqa: S608 - likewise
         f"  FROM product_days WHERE WINDOWSTART = '{_iso(_LAST_DAY_MS)}'\n"
@@ -91,12 +91,12 @@ def _at_products(rows: Rows) -> Look:
     )
     day = [row for row in rows if row[1] == _LAST_DAY_MS]
     best = sorted(day, key=lambda row: -float(str(row[4])))[:_TOP]
-    return Look("PRODUCT_DAYS", sql, _of(Counter(best), lambda _: True, (0, 2, 3, 4, 5)), True)
+    return Lookup("PRODUCT_DAYS", sql, _of(Counter(best), lambda _: True, (0, 2, 3, 4, 5)), True)
 
 
-def _at_lines(rows: Rows) -> Look:
+def _at_lines(rows: Rows) -> Lookup:
     sql = f"SELECT * FROM order_lines WHERE order_id IN {_ORDERS};"  # noqa: S608 - likewise
-    return Look("ORDER_LINES", sql, _of(rows, lambda row: row[0] in _ORDERS, (0, 1, 2, 3)))
+    return Lookup("ORDER_LINES", sql, _of(rows, lambda row: row[0] in _ORDERS, (0, 1, 2, 3)))
 
 
 def _of(rows: Rows, test: Callable[[Row], bool], columns: tuple[int, ...]) -> Rows:

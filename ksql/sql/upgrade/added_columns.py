@@ -1,4 +1,4 @@
-"""Columns of a source that rows lack which a join has kept since before the source got them.
+"""Columns that a source got later: the rows that a join has kept from before lack them.
 
 A join decodes a row when it comes, and keeps it. A column that the source gets later is NULL in
 kept rows, whatever their records had. So a projection may read it, which the answer says. A
@@ -15,31 +15,26 @@ from ksql.core import quote
 from ksql.sql.binder import trees
 from ksql.sql.binder.show import show
 from ksql.sql.plan.nodes import (
-    Aggregate,
-    EmitFinal,
     Explode,
     Filter,
     ForeignKeyJoin,
-    Rekey,
-    Select,
-    Sink,
     Source,
     StreamStreamJoin,
     StreamTableJoin,
     TableTableJoin,
 )
-from ksql.sql.plan.walk import nodes, sources, with_sources
+from ksql.sql.plan.walk import expressions, nodes, sources, with_sources
 from ksql.sql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ksql.sql.binder.bound import Bound
     from ksql.sql.plan.nodes import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class AddedColumn:
     """A column that kept rows of a source may lack, under the name that it has in joined rows."""
 
     source: str
@@ -89,7 +84,7 @@ def compare(old: Plan, new: Plan) -> Iterator[Difference]:
 
 def notes(new: Plan) -> Iterator[str]:
     """Say which columns that the plan reads are NULL in rows that its joins keep."""
-    read = {name for node in nodes(new) for expr in _expressions(node) for name in _read(expr)}
+    read = {name for node in nodes(new) for expr in expressions(node) for name in _read(expr)}
     for table in (True, False):
         lacking = [
             source for source in _later(new) if source.name in read and source.table is table
@@ -102,9 +97,9 @@ def notes(new: Plan) -> Iterator[str]:
             )
 
 
-def _later(plan: Plan) -> list[Later]:
+def _later(plan: Plan) -> list[AddedColumn]:
     return [
-        Later(source.name, source.kind == "TABLE", column, source.prefix + column)
+        AddedColumn(source.name, source.kind == "TABLE", column, source.prefix + column)
         for source in sources(plan)
         for column in source.later
     ]
@@ -132,26 +127,6 @@ def _selecting(plan: Plan) -> Iterator[tuple[str, Bound]]:
                 yield from (("SELECT", arg) for call in node.calls for arg in call.args)
             case _:
                 pass
-
-
-def _expressions(node: Plan) -> Sequence[Bound]:
-    """Return the expressions of a step, without what is below it."""
-    match node:
-        case Filter():
-            return (node.predicate,)
-        case Explode():
-            return tuple(arg for call in node.calls for arg in call.args)
-        case Select():
-            return tuple(named.expr for named in (*node.key, *node.value))
-        case Aggregate():
-            folded = (arg for fold in node.folds for arg in fold.args)
-            return (*(named.expr for named in node.group), *folded)
-        case Rekey():
-            return tuple(named.expr for named in node.keys)
-        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
-            return (node.left_key, node.right_key)
-        case Source() | EmitFinal() | Sink():
-            return ()
 
 
 def _read(expr: Bound) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Columns that a source got after a join had kept rows: told or refused, never in silence."""
+"""Columns that a source gets later: rows that a join keeps lack them; refused or reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts of EXPLAIN about a rebuild before it begins: its records, its time, its room.
+"""The texts of EXPLAIN about the cost of a rebuild: its records, its time, its room.
 
 It also shows the rows that differ between the old and the new plan.
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from server.cli.evidence import bytes_text, duration_text, rebuild_text, sample_part
+from server.cli.rebuild_cost import bytes_text, duration_text, rebuild_text, sample_part
 from tests.unit.cli.test_render import drawn
 
 SOURCE = {"source": "RIDES", "topic": "rides", "records": 7000, "lost": 0}

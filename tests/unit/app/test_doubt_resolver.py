@@ -1,4 +1,4 @@
-"""The book of upgrades, the mark of what was carried out, and the thread that goes on settling."""
+"""The upgrade history, the applied offset, and the thread that settles an open command."""
 
 from __future__ import annotations
 
