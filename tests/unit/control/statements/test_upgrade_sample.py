@@ -185,13 +185,13 @@ def test_the_bytes_of_rows_are_bounded(monkeypatch, query, text, read):
 
 def test_results_of_a_stream_are_not_kept(monkeypatch):
     held = []
-    shown = upgrade_sample._Walk._shown
+    shown = upgrade_sample._SampleRun._shown
 
     def looked_at(walk, old, new):
         held.append(walk.read)
         return shown(walk, old, new)
 
-    monkeypatch.setattr(upgrade_sample._Walk, "_shown", looked_at)
+    monkeypatch.setattr(upgrade_sample._SampleRun, "_shown", looked_at)
     sample(world_of(FAR, rides=5), replaced("B, -M AS M FROM R WHERE M > 10", "STREAM F"))
     assert held == [3, 4, 5]  # each as soon as its record was read
 
