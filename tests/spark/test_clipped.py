@@ -161,6 +161,7 @@ def test_transactions_of_two_writers_do_not_hold_up_their_reader(runtime, desk, 
     assert desk.values(sink)[0]["value"] == "earlier"
     pending.commit_transaction()
     progress.done(one, ends_in_java(jvm, desk, between), True, now_ms)
+    progress.planned(other, FAR_MS, None)
     desk.settle(between)
     assert reading.await_idle(desk.ends(stream, between))
     assert len(desk.read(sink)) == 3

@@ -1,4 +1,4 @@
-"""Two queries write one topic over a backlog: whoever reads it has the records of both by time."""
+"""Two queries write one topic over a backlog: its readers have the records of both by time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ksql.spark.query.spec import Link
-from tests.spark.upstream import FAR_MS, FOR_EVER_MS, Progresses
-from tests.waits import await_true
+from tests.spark.upstream import ALL, FAR_MS, FOR_EVER_MS, NOTHING, Progresses
 
 STEPS = 60
 MINUTE_MS = 60_000
@@ -118,7 +117,7 @@ def test_one_that_does_not_run_holds_up_nobody(desk, start):
 
 
 def test_live_records_do_not_wait_for_the_backlog_of_another_query(desk, start):
-    """One that had processed all goes on, between the batches of the one that has a backlog."""
+    """One that had processed all continues, between the batches of the one that has a backlog."""
     specs, sources, sink = queries(desk, mosts=(1000, 7, 1000))
     writing, reading = start(specs[0]), start(replace(specs[2], upstream_wait_ms=0))
     backlog(desk, sources[0], 0)
@@ -136,14 +135,100 @@ def test_live_records_do_not_wait_for_the_backlog_of_another_query(desk, start):
 
 
 class Writers(Progresses):
-    """Both write one topic, and nobody runs."""
+    """Two queries that write one topic; nobody runs them."""
 
-    def announce(self, *running):
-        sources = self._jvm.java.util.HashSet()
+    def __init__(self, runtime, desk, begun=1):
+        super().__init__(runtime, desk)
+        self._progress = self._jvm.ksql.Progress
         for name in (self.first, self.second):
-            begun = 1 if name in running else 0
-            self._jvm.ksql.Progress.announce(name, name, sources, "t" + self.first, begun, 0)
-        return self
+            self.announce_one(name, begun)
 
-    def turn(self, name, until):
-        return self._jvm.ksql.Progress.turn(name, until, 0)
+    def announce_one(self, name, begun, sink="shared"):
+        sources = self._jvm.java.util.HashSet()
+        self._progress.announce(name, name, sources, f"{sink}_{self.first}", begun, 0)
+
+    def look(self, name):
+        self._progress.begin(name)
+
+    def turn(self, name, until, now_ms=0):
+        return self._progress.turn(name, until, now_ms)
+
+    def run(self, name, until):
+        """A batch up to that time."""
+        assert self.turn(name, until) == until
+        self._progress.planned(name, until, self._jvm.java.util.HashMap())
+        self.end(name)
+
+    def end(self, name):
+        self._progress.done(name, None, False, 0)
+
+
+@pytest.fixture
+def writers(runtime, desk):
+    return Writers(runtime, desk)
+
+
+def test_they_go_to_the_lower_of_their_next_ends_one_after_the_other(writers):
+    first, second = writers.first, writers.second
+    for name in (first, second):
+        writers.look(name)
+    assert writers.turn(first, 10) == NOTHING  # it is not known where the other one would end
+    assert writers.turn(second, 3) == 3
+    assert writers.turn(first, 10) == NOTHING  # the other one has its turn
+    writers.run(second, 3)
+    assert writers.turn(second, 6) == NOTHING
+    assert writers.turn(first, 10) == 3
+    writers.run(first, 3)
+    assert writers.turn(first, 9) == 6
+
+
+def test_one_that_is_starting_is_waited_for_as_long_as_readers_wait(writers):
+    writers.look(writers.first)
+    assert writers.turn(writers.first, 10) == NOTHING
+    assert writers.turn(writers.first, 10, FOR_EVER_MS) == 10
+
+
+def test_one_that_stops_is_not_waited_for(writers):
+    writers.look(writers.first)
+    writers._progress.stop(writers.second, 0)
+    assert writers.turn(writers.first, 10) == 10
+
+
+def test_a_turn_that_led_to_no_batch_is_over_with_its_query(writers):
+    for name in (writers.first, writers.second):
+        writers.look(name)
+    assert writers.turn(writers.first, 10) == NOTHING
+    assert writers.turn(writers.second, 10) == 10
+    assert writers.turn(writers.first, 10) == NOTHING
+    writers._progress.stop(writers.second, 0)
+    assert writers.turn(writers.first, 10) == 10
+
+
+def test_two_that_have_processed_all_do_not_wait_for_each_other(writers):
+    for name in (writers.first, writers.second):
+        writers.look(name)
+        writers._progress.planned(name, ALL, None)
+    assert writers.turn(writers.first, 10) == 10
+    assert writers.turn(writers.second, 20) == 20
+
+
+def test_versions_of_one_query_and_writers_of_other_topics_do_not_wait(runtime, desk):
+    writers = Writers(runtime, desk)
+    writers.announce_one(writers.second, 1, sink="another")
+    writers.look(writers.first)
+    assert writers.turn(writers.first, 10) == 10
+    sources = writers._jvm.java.util.HashSet()
+    sink = f"shared_{writers.first}"
+    writers._progress.announce(writers.second, writers.first, sources, sink, 1, 0)
+    assert writers.turn(writers.first, 20) == 20
+
+
+def test_one_that_reads_what_comes_of_the_topic_is_not_waited_for(runtime, desk):
+    writers = Writers(runtime, desk)
+    sources = writers._jvm.java.util.HashSet()
+    sources.add(f"shared_{writers.first}")
+    sink = f"shared_{writers.first}"
+    writers._progress.announce(writers.second, writers.second, sources, sink, 1, 0)
+    writers.look(writers.first)
+    assert writers.turn(writers.first, 10) == 10
+    assert writers.turn(writers.second, 10) == 10

@@ -289,7 +289,7 @@ public final class Progress {
      * The time up to which a query may plan its next batch if others write its topic, too.
      *
      * <p>While they have a backlog they go on in steps: to the lowest of the times at which a batch of one
-     * of them would end, one query after the other. So none is ahead of others by more than a batch.
+     * of them would end, one query after the other. So none is ahead of others by more than such a step.
      * One that had processed all does not wait for those that have not; only two batches do not run
      * at one time then, so that it is known who has written what.
      *
@@ -311,7 +311,7 @@ public final class Progress {
                 return NOTHING;
             }
             if (!isLive && !isOtherLive) {
-                limit = Math.min(limit, other.starting ? NOTHING : Math.max(other.target, other.doneUntil));
+                limit = Math.min(limit, other.starting ? NOTHING : known.step(other));
             }
         }
         if (limit <= known.doneUntil && !isLive) {
@@ -320,6 +320,11 @@ public final class Progress {
         known.aim(limit);
         known.hasTurn = true;
         return limit;
+    }
+
+    /** How far it may go beside another one: not at all if that is behind, as far as that is, or will be next. */
+    private long step(Progress other) {
+        return other.doneUntil < doneUntil ? NOTHING : other.doneUntil > doneUntil ? other.doneUntil : other.target;
     }
 
     private void aim(long until) {

@@ -34,8 +34,13 @@ final class Rounds {
 
     /** The reader does not wait for this query. */
     void leave(Progress.Upstream query) {
-        writers.getOrDefault(query.sink(), Set.of()).remove(query.id());
-        behind.getOrDefault(query.sink(), Set.of()).remove(query.id());
+        writers.computeIfPresent(query.sink(), (topic, some) -> without(query.id(), some));
+        behind.computeIfPresent(query.sink(), (topic, some) -> without(query.id(), some));
+    }
+
+    private static Set<String> without(String query, Set<String> some) {
+        some.remove(query);
+        return some.isEmpty() ? null : some;
     }
 
     private List<SharedTopic.Round> of(String topic) {
@@ -44,7 +49,7 @@ final class Rounds {
 
     /** Whether it is {@link #limit} that says how far this topic is read. */
     boolean limits(String topic) {
-        return writers.containsKey(topic) && !behind.getOrDefault(topic, Set.of()).isEmpty();
+        return writers.containsKey(topic) && behind.containsKey(topic);
     }
 
     /**

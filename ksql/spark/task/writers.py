@@ -27,8 +27,8 @@ _EARLIEST = np.iinfo(np.int64).min
 def merged(parts: Sequence[tuple[int, RawBatch]]) -> Iterator[RawBatch]:
     """Yield the records of one partition in their order, those of each part with its writer.
 
-    Each writer's records keep their order. Those of ``ANY`` may be of each, so that none goes from
-    before them to behind them.
+    Each writer's records keep their order. Those of ``ANY`` may be of each: none passes
+    them.
     """
     order = np.argsort(np.concatenate(list(_sequence_keys(parts))), kind="stable").tolist()
     whole = joined([raw for _, raw in parts])
