@@ -68,13 +68,15 @@ _UNKNOWN_PARTITION: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 class Range(NamedTuple):
     """The records of a partition from offset ``start`` to before ``end``, some of which may not be.
 
-    Compaction removes records, and some offsets are never those of records.
+    Compaction removes records, and some offsets are never those of records. ``writer`` tells ranges
+    apart that different queries have written; 0 if that is not known.
     """
 
     topic: str
     partition: int
     start: int
     end: int
+    writer: int = 0
 
     @property
     def place(self) -> str:

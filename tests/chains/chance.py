@@ -47,9 +47,8 @@ class _Making:
         """All of it."""
         chance = self.chance
         count = chance.randint(2, 4)
-        # two writers take turns by batches, so that nothing that goes by time may follow
         windowed = chance.random() < 0.7
-        second = not windowed and chance.random() < 0.3
+        second = chance.random() < 0.3
         grouped = not windowed and not second and count > 2 and chance.random() < 0.6
         kinds = [self.plain, self.moved, self.joined, self.joined, self.exploded]
         kinds += [] if second else [self.with_stream]
@@ -143,7 +142,8 @@ class _Making:
         columns = ", ".join((self.key, *self._values(self.key)))
         moved = "" if self.key == "K" else f" PARTITION BY {self.key}"
         text = f"INSERT INTO {self.read} SELECT {columns} FROM {SECOND}{moved};"
-        self.links.append(Link("inserted", self.read, text, self.partitions, ordered=False))
+        partitions = self.links[-1].partitions
+        self.links.append(Link("inserted", self.read, text, partitions, ordered=False))
         self.links[-2] = replace(self.links[-2], ordered=False)
         self.mixed = True
 

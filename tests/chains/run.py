@@ -6,8 +6,9 @@ Tasks of a batch write one after another, which is the worst order that Spark ma
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from ksql.core.records import OutRecord
 from ksql.exec.dataflow.load import program_of
@@ -18,6 +19,8 @@ from ksql.spark.task.chunk import unpack_chunks
 from ksql.spark.task.pages import PagedStore
 from ksql.spark.task.partitioner import ANYWHERE, by_partition
 from ksql.spark.task.sinkexchange import SinkChunkWriter, merged
+from ksql.spark.task.writers import ANY, joined
+from ksql.spark.task.writers import merged as merged_by_writer
 from ksql.sql.catalog.model import PersistentQuery
 from ksql.sql.plan import codec
 from tests.chains.cases import Chain, Lying
@@ -28,15 +31,20 @@ from tests.unit.world import World
 
 
 class Topics:
-    """What lies in all partitions, in order."""
+    """What lies in all partitions, in order, and the numbers of its writers.
+
+    That of the sources' records is ``ANY``.
+    """
 
     def __init__(self) -> None:
         self.partitions: defaultdict[tuple[str, int], list[Record]] = defaultdict(list)
+        self.writers: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
 
-    def write(self, records: Iterable[Record]) -> None:
+    def write(self, records: Iterable[Record], writer: int = ANY) -> None:
         """Append each to its partition."""
         for record in records:
             self.partitions[record.topic, record.partition].append(record)
+            self.writers[record.topic, record.partition].append(writer)
 
     def of(self, topic: str) -> dict[int, list[Record]]:
         """The records of a topic by partition."""
@@ -53,7 +61,7 @@ class Running:
     buckets: int
     results: Results = field(default_factory=Results)
     read: Counter[tuple[str, int]] = field(default_factory=Counter)
-    positions: Counter[tuple[str, int]] = field(default_factory=Counter)
+    number: int = 1
 
     def __post_init__(self) -> None:
         self.load()
@@ -67,35 +75,36 @@ class Running:
 
     def batch(self, topics: Topics) -> None:
         """Read whatever is new and write what follows from it."""
-        new = self._unread(topics)
+        new = list(self._unread(topics))
         if not new:
             return
         written = self._staged(new) if self.program.stages else self._straight(new)
-        topics.write(list(written))
+        topics.write(list(written), self.number)
 
-    def _unread(self, topics: Topics) -> list[Record]:
-        unread: list[Record] = []
+    def _unread(self, topics: Topics) -> Iterator[RawBatch]:
+        """The new records of each partition in the order in which its task takes them."""
         for topic in self.program.topics:
             for partition, records in topics.of(topic).items():
-                unread += records[self.read[topic, partition] :]
-                self.read[topic, partition] = len(records)
-        return unread
+                place = topic, partition
+                start, self.read[place] = self.read[place], len(records)
+                offsets = range(start, len(records))
+                parts = [
+                    (writer, raw([records[at] for at in some], Counter({place: some[0]})))
+                    for writer, some in runs(offsets, topics.writers[place].__getitem__)
+                ]
+                yield from merged_by_writer(parts)
 
     # --- as the tasks of ksql.spark.task.tasks and ksql.spark.task.host
 
-    def _straight(self, new: Sequence[Record]) -> Iterator[Lying]:
-        tasks: defaultdict[tuple[str, int], list[Record]] = defaultdict(list)
-        for record in new:
-            tasks[record.topic, record.partition].append(record)
+    def _straight(self, new: Sequence[RawBatch]) -> Iterator[Lying]:
         moved: list[Chunk] = []
-        for sender, ((_, partition), records) in enumerate(tasks.items()):
-            batch = raw(records, self.positions)
+        for sender, batch in enumerate(new):
             if self.program.placement == "moved":
                 moved += self._straight_moved(sender, batch)
                 continue
             results = list(self.program.straight(batch, self.results.log))
             kept = self.program.placement == "kept"
-            yield from self._lying(partition, results) if kept else self._placed(results)
+            yield from self._lying(batch.partitions[0], results) if kept else self._placed(results)
         yield from self._merged(moved)
 
     def _straight_moved(self, sender: int, batch: RawBatch) -> Iterator[Chunk]:
@@ -103,9 +112,9 @@ class Running:
         yield from writer.add(self.program.straight_moved(batch, SequenceKeys(), self.results.log))
         yield from writer.finish()
 
-    def _staged(self, new: Sequence[Record]) -> Iterator[Lying]:
+    def _staged(self, new: Sequence[RawBatch]) -> Iterator[Lying]:
         program, results = self.program, self.results
-        chunks = list(ingested(program, raw(new, self.positions), self.buckets, results))
+        chunks = list(ingested(program, joined(new), self.buckets, results))
         for stage in range(program.stages - 1):
             chunks = list(staged(program, stage, self.backends[stage], chunks, results))
         if program.placement == "moved":
@@ -160,6 +169,12 @@ class Running:
             yield Lying(topic, partition, key, value, time)
 
 
+def runs(offsets: Iterable[int], writer: Callable[[int], int]) -> Iterator[tuple[int, list[int]]]:
+    """The offsets that follow one another and have one writer."""
+    for number, some in groupby(offsets, writer):
+        yield number, list(some)
+
+
 def planned(chain: Chain) -> list[PersistentQuery]:
     """The queries of a chain, in its order."""
     buffered = "10000000" if chain.caching else "0"
@@ -181,8 +196,8 @@ def run(
     """Take the batches of sources through all queries; the programs are perhaps loaded ``anew``."""
     topics = Topics()
     running = [
-        Running(query, link.partitions, chain.buckets)
-        for query, link in zip(queries, chain.links, strict=True)
+        Running(query, link.partitions, chain.buckets, number=number)
+        for number, (query, link) in enumerate(zip(queries, chain.links, strict=True), 1)
     ]
     for records in batches:
         topics.write(records)

@@ -147,3 +147,32 @@ def test_windows_hold_the_whole_backlog(server, chains, chain):
         for partition in range(PARTITIONS):
             behind, _ = disorder(each.timestamp for each in records if each.partition == partition)
             assert behind <= BEHIND_MS, (sink, partition)
+
+
+@pytest.mark.parametrize("most", ["500000", "600"], ids=["one batch", "steps"])
+def test_windows_hold_the_backlogs_of_two_writers(server, backlog, most):
+    """Each source goes into the stream by a query of its own."""
+    _, stream = backlog
+    other, both, held = (unique(name).upper() for name in ("other", "both", "held"))
+    create_topic(server.bootstrap, other, PARTITIONS)
+    write(server.bootstrap, other, readings())
+    server.http.ksql(
+        f"CREATE STREAM {other} (K STRING KEY, D STRING, AREA STRING, N INT) "
+        f"WITH (KAFKA_TOPIC='{other}', VALUE_FORMAT='JSON');"
+        f"CREATE STREAM {both} AS SELECT * FROM {stream} WHERE N > 0;"
+        f"INSERT INTO {both} SELECT * FROM {other};"
+        f"CREATE TABLE {held} AS {counted(both, 'AREA')};",
+        {"auto.offset.reset": "earliest", "ksql.query.max.records.per.batch": most},
+    )
+    await_true("both", lambda: len(read_all(server.bootstrap, both)) >= 2 * RECORDS)
+    write(server.bootstrap, other, closing())
+    sums = 0
+
+    def whole():
+        nonlocal sums
+        sums = sum(seen.value["TOTAL"] for seen in read_all(server.bootstrap, held))
+        return sums == 2 * RECORDS
+
+    with contextlib.suppress(AssertionError):  # what is missing says more
+        await_true("all in windows", whole)
+    assert sums == 2 * RECORDS

@@ -76,7 +76,7 @@ def test_a_record_ends_the_waits_for_its_partition(desk, wait, ends):
 
 def test_the_end_of_a_batch_upstream_ends_it(desk, wait, ends, jvm):
     name = f"upstream-{uuid.uuid4().hex[:8]}"
-    jvm.ksql.Progress.announce(name, jvm.java.util.HashSet(), "", 1, 0)
+    jvm.ksql.Progress.announce(name, name, jvm.java.util.HashSet(), "", 1, 0)
     condition = Condition()
     woken = wait(ends(desk.topic(1)), condition)
     condition.holds = True

@@ -29,7 +29,7 @@ def test_half_of_a_batch_is_not_read_of_a_query_that_is_behind_either(runtime, d
     desk.send(stream, ("k", "live"), timestamp=3_001_000)
     await_true("it continues", lambda: len(desk.read_beside(sink)) > 1)
     assert [row["value"] for row in desk.values(sink)] == ["read", "live"]
-    progress.done(upstream, None, 0)
+    progress.done(upstream, None, True, 0)
     assert reading.await_idle(desk.ends(stream, between))
     assert len(desk.read(sink)) == 3
 
@@ -129,15 +129,15 @@ def test_another_topic_does_not_overtake_where_one_of_two_writers_is_in_a_batch(
     progress = jvm.ksql.Progress
     reading, before = begun_within_a_batch(jvm, desk, start, spec, (one, between))
     progress.planned(other, 1_000_000, before)
-    progress.done(other, before, now_ms)
+    progress.done(other, before, True, now_ms)
     progress.planned(other, 2_000_000, before)
     desk.send(between, ("k", "of the other"), timestamp=1_100_000)
-    progress.done(other, ends_in_java(jvm, desk, between), now_ms)
+    progress.done(other, ends_in_java(jvm, desk, between), True, now_ms)
     desk.send(stream, ("k", "earlier"), timestamp=900_000)
     desk.send(stream, ("k", "later"), timestamp=1_500_000)
     await_true("what is earlier is read", lambda: len(desk.read_beside(sink)) == 1)
     assert desk.values(sink)[0]["value"] == "earlier"
-    progress.done(one, ends_in_java(jvm, desk, between), now_ms)
+    progress.done(one, ends_in_java(jvm, desk, between), True, now_ms)
     assert reading.await_idle(desk.ends(stream, between))
     assert len(desk.read(sink)) == 3
 
@@ -154,13 +154,14 @@ def test_transactions_of_two_writers_do_not_hold_up_their_reader(runtime, desk, 
     pending.flush()
     for until, ends in ((1_000_000, before), (2_000_000, ends_in_java(jvm, desk, between))):
         progress.planned(other, until, before)
-        progress.done(other, ends, now_ms)
+        progress.done(other, ends, True, now_ms)
     desk.send(stream, ("k", "earlier"), timestamp=900_000)
     desk.send(stream, ("k", "later"), timestamp=1_500_000)
     await_true("what is earlier is read", lambda: len(desk.read_beside(sink)) == 1)
     assert desk.values(sink)[0]["value"] == "earlier"
     pending.commit_transaction()
-    progress.done(one, ends_in_java(jvm, desk, between), now_ms)
+    progress.done(one, ends_in_java(jvm, desk, between), True, now_ms)
+    progress.planned(other, FAR_MS, None)
     desk.settle(between)
     assert reading.await_idle(desk.ends(stream, between))
     assert len(desk.read(sink)) == 3

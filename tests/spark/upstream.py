@@ -54,13 +54,13 @@ class Progresses:
         self.announce_first(begun, now_ms)
         sources = self._jvm.java.util.HashSet()
         sources.add(self.first)
-        self._jvm.ksql.Progress.announce(self.second, sources, self.second, 1, now_ms)
+        self._jvm.ksql.Progress.announce(self.second, self.second, sources, self.second, 1, now_ms)
         self._jvm.ksql.Progress.limit(self.second, wait_ms)
 
     def announce_first(self, begun, now_ms):
         """As the only query: nobody reads it."""
         sources = self._jvm.java.util.HashSet()
-        self._jvm.ksql.Progress.announce(self.first, sources, self.first, begun, now_ms)
+        self._jvm.ksql.Progress.announce(self.first, self.first, sources, self.first, begun, now_ms)
 
     def waits_for(self, now_ms):
         return set(self._jvm.ksql.Progress.upstream(self.second, now_ms))
@@ -68,7 +68,7 @@ class Progresses:
     def begin(self, now_ms):
         """As a source does at its first look."""
         self._jvm.ksql.Progress.begin(self.first)
-        self._jvm.ksql.Progress.done(self.first, None, now_ms)
+        self._jvm.ksql.Progress.done(self.first, None, True, now_ms)
 
     def rerun(self):
         """As a source does whose checkpoint has a half-done batch."""
@@ -79,7 +79,7 @@ class Progresses:
         self._jvm.ksql.Progress.planned(self.first, until, self._jvm.java.util.HashMap())
 
     def done(self, now_ms):
-        self._jvm.ksql.Progress.done(self.first, None, now_ms)
+        self._jvm.ksql.Progress.done(self.first, None, True, now_ms)
 
     def until(self):
         """The time up to which its readers know it to be."""

@@ -65,6 +65,8 @@ class SequenceKeys:
 def in_order(records: Sequence[Record]) -> Sequence[Record]:
     """Order records per (topic, partition) by offset, and merge these queues by sequence keys.
 
+    Several queries may have written one partition. Their records, too, are merged by sequence keys.
+
     Of two records with one sequence key that of the lower topic number, then of the lower partition
     goes first.
 
@@ -77,8 +79,6 @@ def in_order(records: Sequence[Record]) -> Sequence[Record]:
         queues.setdefault(partition, []).extend(run)
     for queue in queues.values():
         queue.sort(key=_offset)  # in order already but for a shuffle: then it costs next to nothing
-    if len(queues) == 1:
-        return next(iter(queues.values()))
     one_by_one = chain.from_iterable(queues[partition] for partition in sorted(queues))
     return sorted(one_by_one, key=sequence_key_of)
 

@@ -133,7 +133,7 @@ def announce_progress(session: SparkSession, name: str, link: Link, now_ms: int)
         sources = jvm.java.util.HashSet()
         for topic in link.sources:
             sources.add(topic)
-        jvm.ksql.Progress.announce(name, sources, link.sink, link.begun, now_ms)
+        jvm.ksql.Progress.announce(name, link.query or name, sources, link.sink, link.begun, now_ms)
 
 
 def forget_progress(session: SparkSession, name: str) -> None:

@@ -37,7 +37,13 @@ class Links:
         exactly_once = is_exactly_once(stated_settings(query, plan))
         sources = tuple(read_topics(plan))
         name = query.version.spark_name(self._space)
-        self.all[name] = Link(plan.sink.topic or "", sources, next(self._begun), exactly_once)
+        self.all[name] = Link(
+            plan.sink.topic or "",
+            sources,
+            next(self._begun),
+            exactly_once,
+            self._space + query.version.query_id,
+        )
 
     def rest(self, version: QueryVersion) -> None:
         """Have a query that stops or has failed waited for only for a time."""

@@ -46,6 +46,7 @@ class QueryLocation:
 class Link(NamedTuple):
     """The topics of a query: the one that it writes, and those that it reads.
 
+    ``query`` is its id, which all its versions have; where it is not stated, there is one version.
     ``begun`` grows with each time that it should run again; 0 while it is stopped or fails.
     """
 
@@ -53,6 +54,7 @@ class Link(NamedTuple):
     sources: tuple[str, ...]
     begun: int = 0
     exactly_once: bool = False
+    query: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,9 @@
 package ksql;
 
+import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -36,7 +39,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * Spark's Kafka source, but for four things, each an option of its own.
  *
  * <p>{@code rangesOnly}: its rows are not records; each range of a partition is one row that names
- * it. {@code topicOrder}, the topics in their order: a query that is behind takes micro-batches
+ * it, or one of each {@link SharedTopic.Lane} if several queries have written it. {@code topicOrder}, the topics in their order: a query that is behind takes micro-batches
  * that end at one time in all partitions, see {@link TimeCut}. {@code untilOffsets}: it reads up to
  * these and no further, see {@link Until}. With {@code emptyBatch}, a number, as well
  * it takes one batch without records there, whose one row names no range. {@code gate}: it waits
@@ -53,7 +56,8 @@ public class KafkaRanges implements TableProvider {
         .add("topic", DataTypes.StringType)
         .add("partition", DataTypes.IntegerType)
         .add("start", DataTypes.LongType)
-        .add("end", DataTypes.LongType);
+        .add("end", DataTypes.LongType)
+        .add("writer", DataTypes.IntegerType);
 
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
@@ -242,6 +246,17 @@ public class KafkaRanges implements TableProvider {
                 end = kafka.deserializeOffset(found.offsets());
                 reached = found.until();
             }
+            if (!end.equals(start)) {
+                long turn = upstreams.turn(reached);
+                if (turn == Progress.NOTHING) {
+                    rest.looked(start.json(), start.json(), written.json(), seen);
+                    return start;
+                }
+                if (turn < reached) {
+                    end = kafka.deserializeOffset(cut.before(turn, start.json(), end.json(), most));
+                    reached = turn;
+                }
+            }
             upstreams.planned(reached, !end.equals(start), cut);
             rest.looked(start.json(), end.json(), written.json(), seen);
             return end;
@@ -297,7 +312,7 @@ public class KafkaRanges implements TableProvider {
                 upstreams.rerun();
             }
             if (emptyBatch >= 0) {
-                return new InputPartition[] {new Range("", 0, 0, 1)};
+                return new InputPartition[] {new Range("", 0, List.of(new SharedTopic.Lane(0, 1, 0)))};
             }
             InputPartition[] found = kafka.planInputPartitions(start, end);
             if (!ranges) {
@@ -306,7 +321,9 @@ public class KafkaRanges implements TableProvider {
             InputPartition[] rows = new InputPartition[found.length];
             for (int i = 0; i < found.length; i++) {
                 KafkaOffsetRange range = ((KafkaBatchInputPartition) found[i]).offsetRange();
-                rows[i] = new Range(range.topic(), range.partition(), range.fromOffset(), range.untilOffset());
+                List<SharedTopic.Lane> lanes = Progress.lanes(
+                    range.topicPartition(), range.fromOffset(), range.untilOffset());
+                rows[i] = new Range(range.topic(), range.partition(), lanes);
             }
             return rows;
         }
@@ -340,17 +357,15 @@ public class KafkaRanges implements TableProvider {
     }
 
     static class Range implements InputPartition {
-        private static final long serialVersionUID = 1;
+        private static final long serialVersionUID = 2;
         final String topic;
         final int partition;
-        final long start;
-        final long end;
+        final ArrayList<SharedTopic.Lane> lanes;
 
-        Range(String topic, int partition, long start, long end) {
+        Range(String topic, int partition, List<SharedTopic.Lane> lanes) {
             this.topic = topic;
             this.partition = partition;
-            this.start = start;
-            this.end = end;
+            this.lanes = new ArrayList<>(lanes);
         }
     }
 
@@ -365,23 +380,25 @@ public class KafkaRanges implements TableProvider {
 
     static class Reader implements PartitionReader<InternalRow> {
         private final Range range;
-        private boolean given;
+        private final Iterator<SharedTopic.Lane> lanes;
+        private SharedTopic.Lane lane;
 
         Reader(Range range) {
             this.range = range;
+            lanes = range.lanes.stream().filter(each -> each.end() > each.start()).iterator();
         }
 
         @Override
         public boolean next() {
-            boolean first = !given && range.end > range.start;
-            given = true;
-            return first;
+            lane = lanes.hasNext() ? lanes.next() : null;
+            return lane != null;
         }
 
         @Override
         public InternalRow get() {
             UTF8String topic = UTF8String.fromString(range.topic);
-            return new GenericInternalRow(new Object[] {topic, range.partition, range.start, range.end});
+            return new GenericInternalRow(
+                new Object[] {topic, range.partition, lane.start(), lane.end(), lane.writer()});
         }
 
         @Override

@@ -41,25 +41,31 @@ public final class Progress {
     private static final int KEPT = 64;
 
     private static final Map<String, Progress> QUERIES = new HashMap<>();
+    private static final Map<String, SharedTopic> SHARED = new HashMap<>();
 
+    private final String id;
     private final Set<String> sources;
     private final String sink;
     private long waitMs;
     private long begun;
     private long doneUntil = NOTHING;
     private long plannedUntil = NOTHING;
+    private long target = NOTHING;
     private Map<TopicPartition, Long> endsBefore = Map.of();
     private Map<TopicPartition, Long> written = Map.of();
     private long writtenAtMs;
     private final Deque<Batch> finished = new ArrayDeque<>(); // the last one first
     private boolean inBatch;
+    private boolean hasTurn;
+    private boolean alone;
     private long batches;
     private long idleSinceMs;
     private boolean starting;
     private boolean stopped;
     private boolean worked;
 
-    private Progress(Set<String> sources, String sink, long begun, long nowMs) {
+    private Progress(String id, Set<String> sources, String sink, long begun, long nowMs) {
+        this.id = id;
         this.sources = sources;
         this.sink = sink;
         this.begun = begun;
@@ -72,14 +78,15 @@ public final class Progress {
      * Registers a query that is to run; one that is here already keeps what it has stated, and since
      * when it does not run: else whatever starts beside one that fails would have its readers wait anew.
      *
+     * @param id what all versions of a query have in common
      * @param begun 0 for one that is stopped or fails; else it grows whenever the query is to run again.
      *     One that is to run is waited for until it does, for ten minutes at most
      */
     public static synchronized void announce(
-            String query, Set<String> sources, String sink, long begun, long nowMs) {
+            String query, String id, Set<String> sources, String sink, long begun, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known == null || !known.sink.equals(sink) || !known.sources.equals(sources)) {
-            QUERIES.put(query, new Progress(sources, sink, begun, nowMs));
+            QUERIES.put(query, new Progress(id, sources, sink, begun, nowMs));
         } else if (known.begun < begun) {
             known.begun = begun;
             if (known.stopped) {
@@ -101,6 +108,7 @@ public final class Progress {
     /** The query is ended for good: nobody waits for it. */
     public static synchronized void forget(String query) {
         QUERIES.remove(query);
+        SHARED.keySet().retainAll(QUERIES.values().stream().map(each -> each.sink).toList());
         Progress.class.notifyAll();
     }
 
@@ -122,6 +130,7 @@ public final class Progress {
             known.stopped = true;
             known.starting = false;
             known.worked = false;
+            known.hasTurn = false;
             known.doneUntil = known.doneUntil == ALL ? NOTHING : known.doneUntil;
             known.plannedUntil = known.plannedUntil == ALL ? NOTHING : known.plannedUntil;
             Progress.class.notifyAll();
@@ -142,6 +151,8 @@ public final class Progress {
         Progress known = QUERIES.get(query);
         if (known != null) {
             known.inBatch = false;
+            known.hasTurn = false;
+            known.target = NOTHING;
             known.stopped = false;
             known.starting = false;
             Progress.class.notifyAll();
@@ -165,21 +176,27 @@ public final class Progress {
      * The batch that was planned before, if there was one, is done.
      *
      * @param written where its topic ends now, with what transactions still hide; null if nothing
-     *     was written, or nothing is hidden
+     *     was written, or that does not count
+     * @param mayHide whether readers may not see all of that yet
      */
-    public static synchronized void done(String query, Map<TopicPartition, Long> written, long nowMs) {
+    public static synchronized void done(
+            String query, Map<TopicPartition, Long> written, boolean mayHide, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known != null) {
-            if (written != null) {
+            boolean mayBeHidden = written != null && mayHide;
+            if (mayBeHidden) {
                 known.written = written;
                 known.writtenAtMs = nowMs;
+            }
+            if (known.inBatch && written != null) {
+                known.note(query, known.endsBefore, written);
             }
             if (known.inBatch) {
                 known.doneUntil = known.plannedUntil;
                 known.inBatch = false;
                 known.worked = true;
             }
-            if (written != null) {
+            if (mayBeHidden) {
                 known.keep(new Batch(known.doneUntil, written));
             }
             known.stopped = false;
@@ -219,15 +236,121 @@ public final class Progress {
         if (known != null) {
             known.plannedUntil = until;
             known.inBatch = ends != null;
+            known.hasTurn = false;
             if (ends == null) {
+                known.target = until;
+                known.note(query, Map.of(), Map.of());
                 known.doneUntil = until;
                 known.worked = true;
             } else {
+                known.beside(otherWriters(query, 0));
                 known.endsBefore = ends;
                 known.batches++;
             }
             Progress.class.notifyAll();
         }
+    }
+
+    /** States what the query has written up to some time. Of one that writes alone only its backlog counts. */
+    private void note(String query, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
+        if (!sink.isEmpty() && (doneUntil != ALL || isShared(query))) {
+            SharedTopic topic = SHARED.computeIfAbsent(sink, any -> new SharedTopic());
+            topic.add(new SharedTopic.Portion(id, plannedUntil, from, to, alone));
+        }
+    }
+
+    /** A batch begins: of those that run at one time none is alone. Nor is one of records as they arrive. */
+    private void beside(List<Progress> others) {
+        boolean isBacklog = doneUntil != ALL || others.stream().anyMatch(each -> each.doneUntil != ALL);
+        alone = others.isEmpty() || isBacklog && others.stream().noneMatch(each -> each.inBatch);
+        others.forEach(each -> each.alone = false);
+    }
+
+    /** The others that write its topic and run, or are about to; but none that reads what comes of that. */
+    private static List<Progress> otherWriters(String query, long nowMs) {
+        Progress known = QUERIES.get(query);
+        if (known == null || known.sink.isEmpty()) {
+            return List.of();
+        }
+        Set<String> downstream = downstream(query);
+        return QUERIES.entrySet().stream()
+            .filter(each -> known.isBeside(each.getValue()) && !each.getValue().stopped)
+            .filter(each -> !each.getValue().isGone(known.waitMs, nowMs))
+            .filter(each -> !downstream.contains(each.getKey()) && !downstream(each.getKey()).contains(query))
+            .map(Map.Entry::getValue).toList();
+    }
+
+    /** Whether both write one topic and are not versions of one query. */
+    private boolean isBeside(Progress other) {
+        return !sink.isEmpty() && sink.equals(other.sink) && !id.equals(other.id);
+    }
+
+    /**
+     * The time up to which a query may plan its next batch if others write its topic, too.
+     *
+     * <p>While they have a backlog they go on in steps: to the lowest of the times at which a batch of one
+     * of them would end, one query after the other. So none is ahead of others by more than such a step.
+     * One that had processed all does not wait for those that have not; only two batches do not run
+     * at one time then, so that it is known who has written what.
+     *
+     * @param until the end of the batch that it would plan
+     * @return {@link #NOTHING} while it has to wait
+     */
+    public static synchronized long turn(String query, long until, long nowMs) {
+        Progress known = QUERIES.get(query);
+        List<Progress> others = otherWriters(query, nowMs);
+        if (others.isEmpty()) {
+            return until;
+        }
+        boolean isLive = known.doneUntil == ALL;
+        known.aim(until);
+        long limit = until;
+        for (Progress other : others) {
+            boolean isOtherLive = other.doneUntil == ALL;
+            if ((other.inBatch || other.hasTurn) && !(isLive && isOtherLive)) {
+                return NOTHING;
+            }
+            if (!isLive && !isOtherLive) {
+                limit = Math.min(limit, other.starting ? NOTHING : known.step(other));
+            }
+        }
+        if (limit <= known.doneUntil && !isLive) {
+            return NOTHING;
+        }
+        known.aim(limit);
+        known.hasTurn = true;
+        return limit;
+    }
+
+    /** How far it may go beside another one: not at all if that is behind, as far as that is, or will be next. */
+    private long step(Progress other) {
+        return other.doneUntil < doneUntil ? NOTHING : other.doneUntil > doneUntil ? other.doneUntil : other.target;
+    }
+
+    private void aim(long until) {
+        if (target != until) {
+            target = until;
+            Progress.class.notifyAll();
+        }
+    }
+
+    /** How far the other writers of its topic are, as far as {@link #turn} looks at it. */
+    public static synchronized List<List<Object>> others(String query, long nowMs) {
+        return otherWriters(query, nowMs).stream()
+            .map(each -> List.<Object>of(each.id, each.target, each.doneUntil, each.inBatch || each.hasTurn, each.starting))
+            .toList();
+    }
+
+    /** A range of a partition by the queries that have written it. */
+    static synchronized List<SharedTopic.Lane> lanes(TopicPartition place, long start, long end) {
+        SharedTopic known = SHARED.get(place.topic());
+        return known == null ? List.of(new SharedTopic.Lane(start, end, 0)) : known.lanes(place, start, end);
+    }
+
+    /** What is known of a topic that several queries write. */
+    static synchronized SharedTopic shared(String topic) {
+        SharedTopic known = SHARED.get(topic);
+        return known == null ? new SharedTopic() : known.copy();
     }
 
     /** Whether another query reads what this one writes, or may do so again. */
@@ -241,9 +364,13 @@ public final class Progress {
     /** Whether another query writes the same topic. */
     public static synchronized boolean isShared(String query) {
         Progress known = QUERIES.get(query);
-        return known != null && !known.sink.isEmpty()
-            && QUERIES.entrySet().stream().anyMatch(each ->
-                !each.getKey().equals(query) && each.getValue().sink.equals(known.sink));
+        return known != null && QUERIES.values().stream().anyMatch(known::isBeside);
+    }
+
+    /** Whether it has not come to the end of its inputs yet, as far as is known. */
+    public static synchronized boolean isBehind(String query) {
+        Progress known = QUERIES.get(query);
+        return known != null && known.doneUntil != ALL;
     }
 
     /** What the queries say that write what this one reads; theirs is what those before them say. */
@@ -259,7 +386,7 @@ public final class Progress {
                 boolean marked = nowMs - each.writtenAtMs > reader.waitMs;
                 found.put(name, new Upstream(
                     each.until(), each.inBatch ? each.endsBefore : Map.of(), each.written, marked,
-                    isShared(name) ? List.copyOf(each.finished) : List.of(), each.batches));
+                    isShared(name) ? List.copyOf(each.finished) : List.of(), each.batches, each.id, each.sink));
             }
         });
         return found;
@@ -308,10 +435,12 @@ public final class Progress {
      * @param marked whether hidden records have been waited for long enough
      * @param finished its last batches, the last one first, if it is not the only one that writes its topic
      * @param batches how many it has begun
+     * @param id what its versions have in common
+     * @param sink the topic that it writes
      */
     public record Upstream(
             long until, Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, boolean marked,
-            List<Batch> finished, long batches) {
+            List<Batch> finished, long batches, String id, String sink) {
         /** Whether it has processed all, and readers see all of that. */
         boolean isFree() {
             return until == ALL && ends.isEmpty() && (marked || written.isEmpty());

@@ -62,9 +62,13 @@ final class TimeCut implements AutoCloseable {
     End end(String start, String latest, long most, Upstreams.Seen seen) {
         Map<TopicPartition, Long> from = PartitionOffsets.parse(start);
         Map<TopicPartition, Long> to = PartitionOffsets.parse(latest);
-        long until = limit(from, to, seen, most);
+        ended = Progress.ALL;
+        Rounds rounds = new Rounds(seen);
+        long until = limit(from, to, seen, rounds, most);
         Map<TopicPartition, Long> found = new TreeMap<>(order);
-        cut(new Behind(index, from, to, most), to, most).forEach((place, offset) -> {
+        Behind behind = new Behind(index, from, to, most);
+        SharedTopic.Round round = rounds.end(behind, from, to, most);
+        (round != null ? taken(round) : cut(behind, to, most)).forEach((place, offset) -> {
             if (from.containsKey(place) || offset > 0) { // a new partition is not begun at 0 in vain
                 found.put(place, offset);
             }
@@ -72,9 +76,24 @@ final class TimeCut implements AutoCloseable {
         return new End(PartitionOffsets.print(found), Math.min(until, ended));
     }
 
+    private Map<TopicPartition, Long> taken(SharedTopic.Round round) {
+        ended = round.until();
+        return round.ends();
+    }
+
+    /** What of a batch is before some time. */
+    String before(long time, String start, String end, long most) {
+        Map<TopicPartition, Long> from = PartitionOffsets.parse(start);
+        Map<TopicPartition, Long> to = PartitionOffsets.parse(end);
+        Map<TopicPartition, Long> found = new TreeMap<>(order);
+        found.putAll(new Behind(index, from, to, most).surelyBefore(time));
+        return PartitionOffsets.print(found);
+    }
+
     /** Takes away what queries upstream may still add to; returns the time that they have reached. */
     private long limit(
-            Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, Upstreams.Seen seen, long most) {
+            Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, Upstreams.Seen seen, Rounds rounds,
+            long most) {
         long until = Progress.ALL;
         Map<TopicPartition, Long> visible = Map.copyOf(to);
         for (Progress.Upstream each : seen.queries().values()) {
@@ -84,14 +103,20 @@ final class TimeCut implements AutoCloseable {
         for (Progress.Upstream each : seen.queries().values()) {
             long reached = each.reached(visible, bounds);
             if (reached != Progress.ALL && isBehind(reached, new Behind(index, from, to, most))) {
-                continue; // what it adds comes after later records anyway
+                rounds.leave(each); // what it adds comes after later records anyway
+                continue;
             }
             until = Math.min(until, reached);
         }
+        until = rounds.limit(from, to, until);
         if (until == Progress.NOTHING) {
             to.replaceAll((place, latest) -> from.getOrDefault(place, 0L));
         } else if (until != Progress.ALL) {
-            to.putAll(new Behind(index, from, to, most).surelyBefore(until));
+            new Behind(index, from, to, most).surelyBefore(until).forEach((place, end) -> {
+                if (!rounds.limits(place.topic())) {
+                    to.put(place, end);
+                }
+            });
         }
         return until;
     }
@@ -109,7 +134,6 @@ final class TimeCut implements AutoCloseable {
     }
 
     private Map<TopicPartition, Long> cut(Behind behind, Map<TopicPartition, Long> to, long most) {
-        ended = Progress.ALL;
         if (behind.count(to) <= most) {
             return to;
         }
@@ -150,6 +174,11 @@ final class TimeCut implements AutoCloseable {
     /** Where a topic ends now, with the records of transactions whose end is not marked yet. */
     Map<TopicPartition, Long> writtenEnds(String topic) {
         return index.writtenEnds(topic);
+    }
+
+    /** Closes what {@link #writtenEnds} needs, which opens it again. */
+    void releaseEnds() {
+        index.releaseEnds();
     }
 
     @Override

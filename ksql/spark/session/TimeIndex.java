@@ -186,6 +186,14 @@ final class TimeIndex implements AutoCloseable {
         });
     }
 
+    /** Closes what {@link #writtenEnds} needs, which opens it again. */
+    void releaseEnds() {
+        if (uncommitted != null) {
+            uncommitted.close();
+            uncommitted = null;
+        }
+    }
+
     private KafkaConsumer<byte[], byte[]> consumer() {
         if (consumer == null) {
             consumer = Consumers.of(client);

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
@@ -45,7 +46,8 @@ final class Upstreams {
                 each.getValue().get("sources").forEach(topic -> sources.add(topic.asText()));
                 String written = each.getValue().get("sink").asText();
                 long begun = each.getValue().get("begun").asLong();
-                Progress.announce(each.getKey(), sources, written, begun, now);
+                String id = each.getValue().get("query").asText();
+                Progress.announce(each.getKey(), id, sources, written, begun, now);
                 if (each.getKey().equals(query)) {
                     sink[0] = written;
                 }
@@ -67,13 +69,34 @@ final class Upstreams {
 
     void done(TimeCut cut) {
         long now = System.currentTimeMillis();
-        boolean stated = Progress.isInBatch(query) && Progress.hasReaders(query)
-            && (transactions || Progress.isShared(query));
-        Progress.done(query, stated ? cut.writtenEnds(sink) : null, now);
+        boolean isShared = Progress.isShared(query);
+        boolean mayHide = Progress.hasReaders(query) && (transactions || isShared);
+        Map<TopicPartition, Long> written = null;
+        if (Progress.isInBatch(query) && (mayHide || isNoted())) {
+            written = cut.writtenEnds(sink);
+        }
+        Progress.done(query, written, mayHide, now);
+        if (written != null && !mayHide && !isShared) {
+            cut.releaseEnds();
+        }
+    }
+
+    /** Whether it counts what this query writes in a batch. */
+    private boolean isNoted() {
+        return !sink.isEmpty() && (Progress.isBehind(query) || Progress.isShared(query));
     }
 
     Seen look() {
-        return new Seen(Progress.upstream(query, System.currentTimeMillis()));
+        long now = System.currentTimeMillis();
+        Map<String, Progress.Upstream> upstream = Progress.upstream(query, now);
+        Map<String, SharedTopic> shared = new HashMap<>();
+        upstream.values().forEach(each -> shared.computeIfAbsent(each.sink(), Progress::shared));
+        return new Seen(upstream, shared, Progress.others(query, now));
+    }
+
+    /** The time up to which the query may plan a batch; {@link Progress#NOTHING} if it is to wait for its turn. */
+    long turn(long until) {
+        return Progress.turn(query, until, System.currentTimeMillis());
     }
 
     boolean changedSince(Seen seen) {
@@ -85,7 +108,7 @@ final class Upstreams {
     }
 
     void planned(long until, boolean batch, TimeCut cut) {
-        boolean stated = batch && Progress.hasReaders(query);
+        boolean stated = batch && (isNoted() || Progress.hasReaders(query));
         Progress.planned(query, until, stated ? cut.writtenEnds(sink) : batch ? Map.of() : null);
     }
 
@@ -93,8 +116,14 @@ final class Upstreams {
         Progress.stop(query, System.currentTimeMillis());
     }
 
-    /** What the queries upstream have said. */
-    record Seen(Map<String, Progress.Upstream> queries) {
+    /**
+     * What the queries upstream have said.
+     *
+     * @param topics what is known of the topics that they write
+     * @param others the same of those that write this query's topic, too
+     */
+    record Seen(
+            Map<String, Progress.Upstream> queries, Map<String, SharedTopic> topics, List<List<Object>> others) {
         boolean isFree() {
             return queries.values().stream().allMatch(Progress.Upstream::isFree);
         }

@@ -40,6 +40,8 @@ _CLASSES = (
     "Progress",
     "RecordTimes",
     "Rest",
+    "Rounds",
+    "SharedTopic",
     "SocketFiles",
     "TimeCut",
     "TimeIndex",
@@ -101,7 +103,9 @@ def kafka_source(
     }
     if spec.chain:
         queries = dict(spec.chain)
-        links = {name: link._asdict() for name, link in queries.items()}
+        links = {
+            name: {**link._asdict(), "query": link.query or name} for name, link in queries.items()
+        }
         marked = {link.sink for link in queries.values() if link.exactly_once}
         options["markedTopics"] = ",".join(sorted(marked & set(spec.topics)))
         if spec.until is None:  # all before a stated end was read already

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from base64 import b64decode
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -12,6 +14,7 @@ from ksql.core import LATEST_MS
 from ksql.exec.dataflow import RawBatch
 from ksql.kafka import Range, range_reader
 from ksql.spark.query.failures import RecordTooLate
+from ksql.spark.task.writers import merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,12 +47,31 @@ def portions(
         return
     reader = range_reader(environment.reader)
     note = partial(log.note, "source")
+
+    def read(span: Range) -> Iterator[RawBatch]:
+        for block in reader.read(span, note, all_records=environment.all_records):
+            yield _raw(span, block)
+
+    for raw in _in_order(_ranges(rows), read):
+        yield InputPortion(raw, partial(_bytes, raw))
+
+
+def _ranges(rows: Iterable[RecordBatch]) -> Iterator[Range]:
     for batch in rows:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            span = Range(*row)
-            for block in reader.read(span, note, all_records=environment.all_records):
-                raw = _raw(span, block)
-                yield InputPortion(raw, partial(_bytes, raw))
+            yield Range(*row)
+
+
+def _in_order(
+    ranges: Iterable[Range], read: Callable[[Range], Iterator[RawBatch]]
+) -> Iterator[RawBatch]:
+    """Yield the records of all ranges; those of one partition are merged by their writers."""
+    for _, group in groupby(ranges, attrgetter("place")):
+        spans = list(group)
+        if len(spans) == 1:
+            yield from read(spans[0])
+        else:
+            yield from merged([(span.writer, raw) for span in spans for raw in read(span)])
 
 
 def _raw(span: Range, block: Block) -> RawBatch:

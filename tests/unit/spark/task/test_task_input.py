@@ -72,10 +72,10 @@ def environment(plan, *, all_records=True):
 
 
 def ranges(*rows):
-    columns = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column) for column in columns], ["topic", "partition", "start", "end"]
-    )
+    names = ["topic", "partition", "start", "end", "writer"]
+    whole = [(*row, 0)[:5] for row in rows]
+    columns = zip(*whole, strict=True) if rows else ((),) * len(names)
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names)
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ def test_a_task_reads_the_ranges_that_it_is_given(counting, reading):
     portions_ = list(portions(environment(counting), given, TaskLog()))
     assert configurations == [(("group.id", "g"),)]
     assert reader.requests == [
-        (("s", 3, 4, 7), True),
-        (("s", 0, 9, 10), True),
-        (("x", 1, 0, 2), True),
+        (("s", 3, 4, 7, 0), True),
+        (("s", 0, 9, 10, 0), True),
+        (("x", 1, 0, 2, 0), True),
     ]
     values = [b'{"N": 1}']
     assert [input_portion.raw for input_portion in portions_] == [
@@ -114,6 +114,30 @@ def test_a_task_reads_the_ranges_that_it_is_given(counting, reading):
         RawBatch(["x"] * 2, [1] * 2, range(2), [5] * 2, [b"k"] * 2, values * 2),
     ]
     assert [input_portion.size() for input_portion in portions_] == [18, 9, 9, 18]
+
+
+class Timed(Reader):
+    """The time of a record is what ``times`` has at its offset."""
+
+    def __init__(self, times):
+        super().__init__()
+        self.times = times
+
+    def read(self, range_, note, *, all_records):
+        for block in super().read(range_, note, all_records=all_records):
+            yield block._replace(timestamps=[self.times[at] for at in block.offsets])
+
+
+def test_what_two_queries_wrote_into_a_partition_is_merged(counting, reading):
+    reading(Timed([1, 3, 5, 2, 4, 9, 8]))
+    given = [ranges(("s", 0, 0, 3, 1), ("s", 0, 3, 5, 2), ("s", 1, 5, 7))]
+    portions_ = [
+        input_portion.raw for input_portion in portions(environment(counting), given, TaskLog())
+    ]
+    assert [(raw.partitions[0], raw.timestamps) for raw in portions_] == [
+        (0, [1, 2, 3, 4, 5]),
+        (1, [9, 8]),
+    ]
 
 
 def test_lost_records_are_logged_where_the_query_continues(counting, reading):

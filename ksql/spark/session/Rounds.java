@@ -1,0 +1,127 @@
+package ksql;
+
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * Where batches of a reader may end in the topics that several queries write.
+ *
+ * <p>In between, one of them is behind another one: what it writes for a time comes after later records.
+ */
+final class Rounds {
+    /** A batch takes more than it may have rather than end in between, up to so many times as much. */
+    private static final long MOST_TIMES = 4;
+
+    private final Map<String, SharedTopic> topics;
+    private final Map<String, Set<String>> writers = new HashMap<>();
+    private final Map<String, Set<String>> behind = new HashMap<>();
+
+    Rounds(Upstreams.Seen seen) {
+        topics = seen.topics();
+        for (Progress.Upstream each : seen.queries().values()) {
+            writers.computeIfAbsent(each.sink(), any -> new HashSet<>()).add(each.id());
+            if (each.until() != Progress.ALL) {
+                behind.computeIfAbsent(each.sink(), any -> new HashSet<>()).add(each.id());
+            }
+        }
+        writers.values().removeIf(some -> some.size() < 2);
+    }
+
+    /** The reader does not wait for this query. */
+    void leave(Progress.Upstream query) {
+        writers.computeIfPresent(query.sink(), (topic, some) -> without(query.id(), some));
+        behind.computeIfPresent(query.sink(), (topic, some) -> without(query.id(), some));
+    }
+
+    private static Set<String> without(String query, Set<String> some) {
+        some.remove(query);
+        return some.isEmpty() ? null : some;
+    }
+
+    private List<SharedTopic.Round> of(String topic) {
+        return topics.get(topic).rounds(writers.get(topic));
+    }
+
+    /** Whether it is {@link #limit} that says how far this topic is read. */
+    boolean limits(String topic) {
+        return writers.containsKey(topic) && behind.containsKey(topic);
+    }
+
+    /**
+     * Takes away what lies behind the last rounds of topics whose writers are behind.
+     *
+     * @param until the time up to which others let the reader come
+     * @return the time up to which these rounds let it come
+     */
+    long limit(Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, long until) {
+        Map<String, SharedTopic.Round> last = new HashMap<>();
+        long before;
+        do { // a round of one topic may be earlier than that of another one
+            before = until;
+            for (String topic : writers.keySet()) {
+                if (limits(topic)) {
+                    last.put(topic, last(of(topic), before, to));
+                    until = Math.min(until, last.get(topic).until());
+                }
+            }
+        } while (until < before);
+        last.forEach((topic, round) -> end(topic, round, from, to));
+        return until;
+    }
+
+    private static SharedTopic.Round last(
+            List<SharedTopic.Round> rounds, long until, Map<TopicPartition, Long> bounds) {
+        return rounds.stream().filter(each -> each.until() <= until && each.isWithin(bounds))
+            .reduce((one, next) -> next).orElse(new SharedTopic.Round(Progress.NOTHING, Map.of()));
+    }
+
+    /** Has a topic end with a round, but not before what is read already. */
+    private static void end(
+            String topic, SharedTopic.Round round, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
+        to.replaceAll((place, end) -> place.topic().equals(topic)
+            ? Math.max(round.ends().getOrDefault(place, 0L), from.getOrDefault(place, 0L)) : end);
+    }
+
+    /** The last round that a batch can take, if there is more than it may have; null if no round bounds it. */
+    SharedTopic.Round end(
+            Behind unread, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, long most) {
+        if (writers.isEmpty() || unread.count(to) <= most) {
+            return null;
+        }
+        Map<String, List<SharedTopic.Round>> rounds = new HashMap<>();
+        writers.keySet().forEach(topic -> rounds.put(topic, of(topic).stream()
+            .filter(each -> each.isWithin(to) && !each.isWithin(from)).toList()));
+        SharedTopic.Round best = null;
+        for (long time : times(rounds)) {
+            Map<TopicPartition, Long> ends = ends(time, rounds, unread, from, to);
+            long count = unread.count(ends);
+            if (count > (best == null ? MOST_TIMES * most : most)) {
+                break;
+            }
+            best = count > 0 ? new SharedTopic.Round(time, ends) : best;
+        }
+        return best;
+    }
+
+    private static Set<Long> times(Map<String, List<SharedTopic.Round>> rounds) {
+        Set<Long> times = new TreeSet<>();
+        rounds.values().forEach(some -> some.forEach(each -> times.add(each.until())));
+        return times;
+    }
+
+    private static Map<TopicPartition, Long> ends(
+            long time, Map<String, List<SharedTopic.Round>> rounds, Behind unread,
+            Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
+        if (time == Progress.ALL) {
+            return to;
+        }
+        Map<TopicPartition, Long> ends = new HashMap<>(unread.surelyBefore(time));
+        rounds.forEach((topic, some) -> end(topic, last(some, time, to), from, ends));
+        return ends;
+    }
+}

@@ -1,0 +1,234 @@
+"""Two queries write one topic over a backlog: its readers have the records of both by time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ksql.spark.query.spec import Link
+from tests.spark.upstream import ALL, FAR_MS, FOR_EVER_MS, NOTHING, Progresses
+
+STEPS = 60
+MINUTE_MS = 60_000
+START_MS = 86_400_000
+EXACTLY_ONCE = pytest.mark.parametrize("exactly_once", [False, True], ids=["alo", "eos"])
+
+
+def backlog(desk, topic, offset_ms, count=STEPS):
+    """One record a minute, one of five half a minute late, in one partition."""
+    for step in range(count):
+        late = 30_000 if step % 5 == 4 else 0
+        time = START_MS + step * MINUTE_MS + offset_ms - late
+        desk.send(topic, ("k", f"{topic} {step}"), timestamp=time)
+
+
+def queries(desk, exactly_once=False, mosts=(20, 7, 1000)):
+    """Two that write one topic, and one that reads it; and what all read and write."""
+    sources = desk.topic(1), desk.topic(1)
+    between, sink = desk.topic(1), desk.topic(1)
+    shapes = [
+        ("first", sources[0], between),
+        ("second", sources[1], between),
+        ("reader", between, sink),
+    ]
+    specs = [
+        desk.spec(
+            "copy",
+            source,
+            into,
+            name=name,
+            sink_topic=into,
+            max_records=most,
+            exactly_once=exactly_once,
+        )
+        for (name, source, into), most in zip(shapes, mosts, strict=True)
+    ]
+    links = {
+        spec.name: Link(into, (source,), 1, exactly_once)
+        for spec, (_, source, into) in zip(specs, shapes, strict=True)
+    }
+    return (
+        [replace(each, chain=links, upstream_wait_ms=FOR_EVER_MS) for each in specs],
+        sources,
+        sink,
+    )
+
+
+def assert_by_time(desk, sources, sink):
+    """Both sources' records are there: each source's in their order, and no time comes twice."""
+    records = desk.read(sink)
+    values = [row["value"] for row in desk.values(sink)]
+    for source in sources:
+        mine = [value for value in values if value.startswith(source)]
+        assert mine == [f"{source} {step}" for step in range(len(mine))]
+    times = [record.timestamp for record in records]
+    behind = max(max(times[: n + 1]) - time for n, time in enumerate(times))
+    assert behind <= 30_000
+    return len(records)
+
+
+@EXACTLY_ONCE
+@pytest.mark.parametrize("mosts", [(20, 7, 1000), (1000, 1000, 1000), (1000, 9, 10)])
+def test_a_backlog_of_both_is_read_by_time(desk, start, exactly_once, mosts):
+    specs, sources, sink = queries(desk, exactly_once, mosts)
+    for number, source in enumerate(sources):
+        backlog(desk, source, number * 1000)
+    reading = start(specs[2])
+    writing = [start(spec) for spec in specs[:2]]
+    for each, source in zip(writing, sources, strict=True):
+        assert each.await_idle(desk.ends(source))
+    assert reading.await_idle(desk.ends(*specs[2].topics))
+    assert assert_by_time(desk, sources, sink) == 2 * STEPS
+
+
+def test_a_reader_that_begins_later_ends_its_batches_where_both_had_come_to_one_time(desk, start):
+    specs, sources, sink = queries(desk, mosts=(20, 7, 20))
+    for number, source in enumerate(sources):
+        backlog(desk, source, number * 1000)
+    for each, source in zip([start(spec) for spec in specs[:2]], sources, strict=True):
+        assert each.await_idle(desk.ends(source))
+    assert start(specs[2]).await_idle(desk.ends(*specs[2].topics))
+    assert assert_by_time(desk, sources, sink) == 2 * STEPS
+
+
+def test_one_with_little_does_not_run_ahead_of_one_with_much(desk, start):
+    specs, sources, sink = queries(desk, mosts=(1000, 7, 20))
+    backlog(desk, sources[0], 0, count=5)
+    backlog(desk, sources[1], 1000)
+    reading = start(specs[2])
+    for each, source in zip([start(spec) for spec in specs[:2]], sources, strict=True):
+        assert each.await_idle(desk.ends(source))
+    assert reading.await_idle(desk.ends(*specs[2].topics))
+    assert assert_by_time(desk, sources, sink) == STEPS + 5
+
+
+def test_one_that_does_not_run_holds_up_nobody(desk, start):
+    specs, sources, sink = queries(desk)
+    for number, source in enumerate(sources):
+        backlog(desk, source, number * 1000)
+    second = specs[1].name
+    links = {**specs[0].chain, second: specs[0].chain[second]._replace(begun=0)}
+    first, reader = (replace(spec, chain=links, upstream_wait_ms=0) for spec in specs[::2])
+    writing, reading = start(first), start(reader)
+    assert writing.await_idle(desk.ends(sources[0]))
+    assert reading.await_idle(desk.ends(*reader.topics))
+    assert len(desk.read(sink)) == STEPS
+
+
+def test_live_records_do_not_wait_for_the_backlog_of_another_query(desk, start):
+    """One that had processed all continues, between the batches of the one that has a backlog."""
+    specs, sources, sink = queries(desk, mosts=(1000, 7, 1000))
+    writing, reading = start(specs[0]), start(replace(specs[2], upstream_wait_ms=0))
+    backlog(desk, sources[0], 0)
+    assert writing.await_idle(desk.ends(sources[0]))
+    backlog(desk, sources[1], 1000)
+    second = start(specs[1])
+    desk.send(sources[0], ("k", "live"), timestamp=FAR_MS // 1000)
+    assert writing.await_idle(desk.ends(sources[0]))
+    assert second.await_idle(desk.ends(sources[1]))
+    assert reading.await_idle(desk.ends(*specs[2].topics))
+    assert len(desk.read(sink)) == 2 * STEPS + 1
+
+
+# --- whose turn it is
+
+
+class Writers(Progresses):
+    """Two queries that write one topic; nobody runs them."""
+
+    def __init__(self, runtime, desk, begun=1):
+        super().__init__(runtime, desk)
+        self._progress = self._jvm.ksql.Progress
+        for name in (self.first, self.second):
+            self.announce_one(name, begun)
+
+    def announce_one(self, name, begun, sink="shared"):
+        sources = self._jvm.java.util.HashSet()
+        self._progress.announce(name, name, sources, f"{sink}_{self.first}", begun, 0)
+
+    def look(self, name):
+        self._progress.begin(name)
+
+    def turn(self, name, until, now_ms=0):
+        return self._progress.turn(name, until, now_ms)
+
+    def run(self, name, until):
+        """A batch up to that time."""
+        assert self.turn(name, until) == until
+        self._progress.planned(name, until, self._jvm.java.util.HashMap())
+        self.end(name)
+
+    def end(self, name):
+        self._progress.done(name, None, False, 0)
+
+
+@pytest.fixture
+def writers(runtime, desk):
+    return Writers(runtime, desk)
+
+
+def test_they_go_to_the_lower_of_their_next_ends_one_after_the_other(writers):
+    first, second = writers.first, writers.second
+    for name in (first, second):
+        writers.look(name)
+    assert writers.turn(first, 10) == NOTHING  # it is not known where the other one would end
+    assert writers.turn(second, 3) == 3
+    assert writers.turn(first, 10) == NOTHING  # the other one has its turn
+    writers.run(second, 3)
+    assert writers.turn(second, 6) == NOTHING
+    assert writers.turn(first, 10) == 3
+    writers.run(first, 3)
+    assert writers.turn(first, 9) == 6
+
+
+def test_one_that_is_starting_is_waited_for_as_long_as_readers_wait(writers):
+    writers.look(writers.first)
+    assert writers.turn(writers.first, 10) == NOTHING
+    assert writers.turn(writers.first, 10, FOR_EVER_MS) == 10
+
+
+def test_one_that_stops_is_not_waited_for(writers):
+    writers.look(writers.first)
+    writers._progress.stop(writers.second, 0)
+    assert writers.turn(writers.first, 10) == 10
+
+
+def test_a_turn_that_led_to_no_batch_is_over_with_its_query(writers):
+    for name in (writers.first, writers.second):
+        writers.look(name)
+    assert writers.turn(writers.first, 10) == NOTHING
+    assert writers.turn(writers.second, 10) == 10
+    assert writers.turn(writers.first, 10) == NOTHING
+    writers._progress.stop(writers.second, 0)
+    assert writers.turn(writers.first, 10) == 10
+
+
+def test_two_that_have_processed_all_do_not_wait_for_each_other(writers):
+    for name in (writers.first, writers.second):
+        writers.look(name)
+        writers._progress.planned(name, ALL, None)
+    assert writers.turn(writers.first, 10) == 10
+    assert writers.turn(writers.second, 20) == 20
+
+
+def test_versions_of_one_query_and_writers_of_other_topics_do_not_wait(runtime, desk):
+    writers = Writers(runtime, desk)
+    writers.announce_one(writers.second, 1, sink="another")
+    writers.look(writers.first)
+    assert writers.turn(writers.first, 10) == 10
+    sources = writers._jvm.java.util.HashSet()
+    sink = f"shared_{writers.first}"
+    writers._progress.announce(writers.second, writers.first, sources, sink, 1, 0)
+    assert writers.turn(writers.first, 20) == 20
+
+
+def test_one_that_reads_what_comes_of_the_topic_is_not_waited_for(runtime, desk):
+    writers = Writers(runtime, desk)
+    sources = writers._jvm.java.util.HashSet()
+    sources.add(f"shared_{writers.first}")
+    sink = f"shared_{writers.first}"
+    writers._progress.announce(writers.second, writers.second, sources, sink, 1, 0)
+    writers.look(writers.first)
+    assert writers.turn(writers.first, 10) == 10
+    assert writers.turn(writers.second, 10) == 10
