@@ -175,4 +175,4 @@ def test_windows_hold_the_backlogs_of_two_writers(server, backlog, most):
 
     with contextlib.suppress(AssertionError):  # what is missing says more
         await_true("all in windows", whole)
-    assert sums == 2 * RECORDS
+    assert sums == 2 * RECORDS, server.http.ksql(f"DESCRIBE {held} EXTENDED;")
