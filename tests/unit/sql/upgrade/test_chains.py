@@ -38,8 +38,8 @@ def test_the_chains_see_what_differs(monkeypatch):
 @pytest.mark.parametrize(
     ("blind", "differs", "first"),  # few chains show some of them
     [
-        ("ksql.sql.upgrade.validate.grown.compare", "accepted", 120),
-        ("ksql.sql.upgrade.validate.grown.notes", "what is null", 199),
+        ("ksql.sql.upgrade.validate.added_columns.compare", "accepted", 120),
+        ("ksql.sql.upgrade.validate.added_columns.notes", "what is null", 199),
         ("ksql.sql.upgrade.validate.code.compare", "accepted|the class", 0),
         ("ksql.sql.upgrade.validate._compare_folds", "accepted", 0),
     ],
