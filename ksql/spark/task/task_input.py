@@ -14,7 +14,7 @@ from ksql.core import LATEST_MS
 from ksql.exec.dataflow import RawBatch
 from ksql.kafka import Range, range_reader
 from ksql.spark.query.failures import RecordTooLate
-from ksql.spark.task.writers import merged
+from ksql.spark.task.writers import joined, merged, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -65,13 +65,17 @@ def _ranges(rows: Iterable[RecordBatch]) -> Iterator[Range]:
 def _in_order(
     ranges: Iterable[Range], read: Callable[[Range], Iterator[RawBatch]]
 ) -> Iterator[RawBatch]:
-    """Yield the records of all ranges; those of one partition are merged by their writers."""
+    """Yield the records of all ranges; those of one partition are merged by their writers.
+
+    The ranges of a partition follow one another, so that it is read once.
+    """
     for _, group in groupby(ranges, attrgetter("place")):
-        spans = list(group)
-        if len(spans) == 1:
-            yield from read(spans[0])
-        else:
-            yield from merged([(span.writer, raw) for span in spans for raw in read(span)])
+        first, *others = group
+        if not others:
+            yield from read(first)
+            continue
+        whole = joined(list(read(first._replace(end=others[-1].end))))
+        yield from merged([(each.writer, within(whole, each)) for each in (first, *others)])
 
 
 def _raw(span: Range, block: Block) -> RawBatch:

@@ -7,6 +7,7 @@ time several times. Their records are taken as those of several partitions are: 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from ksql.exec.dataflow import RawBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from ksql.kafka import Range
 
 ANY = 0
 """The number of writer that records have if it is not known who wrote them."""
@@ -51,6 +54,21 @@ def _sequence_keys(parts: Iterable[tuple[int, RawBatch]]) -> Iterator[np.ndarray
         latest = max(latest, last)
         least = last if writer == ANY else least
         yield some
+
+
+def within(raw: RawBatch, span: Range) -> RawBatch:
+    """Return the records of a range among those of its partition."""
+    some = slice(bisect_left(raw.offsets, span.start), bisect_left(raw.offsets, span.end))
+    topics, partitions, offsets, timestamps, keys, values, headers = raw
+    return RawBatch(
+        topics[some],
+        partitions[some],
+        offsets[some],
+        timestamps[some],
+        keys[some],
+        values[some],
+        None if headers is None else headers[some],
+    )
 
 
 def joined(parts: Sequence[RawBatch]) -> RawBatch:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.exec.dataflow import RawBatch
-from ksql.spark.task.writers import ANY, RECORDS, merged
+from ksql.kafka import Range
+from ksql.spark.task.writers import ANY, RECORDS, merged, within
 
 NAMED = 1, 2, 3
 
@@ -62,6 +63,13 @@ def test_headers_stay_with_their_records():
     (raw,) = merged(parts)
     assert raw.offsets == [0, 2, 1]
     assert raw.headers == [[("a", b"1")], None, None]
+
+
+def test_the_records_of_a_range_are_those_of_its_offsets():
+    raw = part(3, [1, 2, 3, 4])._replace(offsets=[3, 5, 6, 9])
+    assert within(raw, Range("t", 0, 4, 9)).offsets == [5, 6]
+    assert within(raw, Range("t", 0, 9, 12)).timestamps == [4]
+    assert within(raw, Range("t", 0, 7, 9)).offsets == []
 
 
 def test_many_come_in_several_batches():
