@@ -149,7 +149,14 @@ def test_windows_hold_the_whole_backlog(server, chains, chain):
             assert behind <= BEHIND_MS, (sink, partition)
 
 
-@pytest.mark.parametrize("most", ["500000", "600"], ids=["one batch", "steps"])
+@pytest.mark.parametrize(
+    "most",
+    [
+        # it has failed three times in a row for a reason that is not known, and never since then
+        pytest.param("500000", id="one batch", marks=pytest.mark.proof),
+        pytest.param("600", id="steps"),
+    ],
+)
 def test_windows_hold_the_backlogs_of_two_writers(server, backlog, most):
     """Each source goes into the stream by a query of its own."""
     _, stream = backlog
