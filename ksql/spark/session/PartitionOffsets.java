@@ -38,4 +38,10 @@ final class PartitionOffsets {
             throw new IllegalStateException(problem);
         }
     }
+
+    /** Whether those offsets lie at these ends or after them, in each partition that has one. */
+    static boolean reach(Map<TopicPartition, Long> offsets, Map<TopicPartition, Long> ends) {
+        return ends.entrySet().stream()
+            .allMatch(each -> offsets.getOrDefault(each.getKey(), 0L) >= each.getValue());
+    }
 }

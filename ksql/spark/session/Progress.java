@@ -420,8 +420,7 @@ public final class Progress {
      */
     record Batch(long until, Map<TopicPartition, Long> ends) {
         boolean isBefore(Map<TopicPartition, Long> bounds) {
-            return ends.entrySet().stream()
-                .allMatch(each -> bounds.getOrDefault(each.getKey(), 0L) >= each.getValue());
+            return PartitionOffsets.reach(bounds, ends);
         }
     }
 

@@ -17,12 +17,11 @@ final class Rounds {
     /** A batch takes more than it may have rather than end in between, up to so many times as much. */
     private static final long MOST_TIMES = 4;
 
-    private final Map<String, SharedTopic> topics;
+    private final Map<String, SharedTopic> topics = new HashMap<>();
     private final Map<String, Set<String>> writers = new HashMap<>();
     private final Map<String, Set<String>> behind = new HashMap<>();
 
     Rounds(Upstreams.Seen seen) {
-        topics = seen.topics();
         for (Progress.Upstream each : seen.queries().values()) {
             writers.computeIfAbsent(each.sink(), any -> new HashSet<>()).add(each.id());
             if (each.until() != Progress.ALL) {
@@ -30,6 +29,7 @@ final class Rounds {
             }
         }
         writers.values().removeIf(some -> some.size() < 2);
+        writers.keySet().forEach(topic -> topics.put(topic, Progress.shared(topic)));
     }
 
     /** The reader does not wait for this query. */

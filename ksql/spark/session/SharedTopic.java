@@ -5,7 +5,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -49,8 +48,7 @@ final class SharedTopic {
      */
     record Round(long until, Map<TopicPartition, Long> ends) {
         boolean isWithin(Map<TopicPartition, Long> bounds) {
-            return ends.entrySet().stream()
-                .allMatch(each -> bounds.getOrDefault(each.getKey(), 0L) >= each.getValue());
+            return PartitionOffsets.reach(bounds, ends);
         }
     }
 
@@ -66,11 +64,6 @@ final class SharedTopic {
         if (portions.size() > KEPT) {
             advance(portions.remove(), before, written);
         }
-    }
-
-    /** One that does not know any more how far it is. */
-    void reset(String writer) {
-        reached.remove(writer);
     }
 
     private static void advance(Portion portion, Map<String, Long> until, Map<String, Long> written) {

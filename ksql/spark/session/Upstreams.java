@@ -88,10 +88,7 @@ final class Upstreams {
 
     Seen look() {
         long now = System.currentTimeMillis();
-        Map<String, Progress.Upstream> upstream = Progress.upstream(query, now);
-        Map<String, SharedTopic> shared = new HashMap<>();
-        upstream.values().forEach(each -> shared.computeIfAbsent(each.sink(), Progress::shared));
-        return new Seen(upstream, shared, Progress.others(query, now));
+        return new Seen(Progress.upstream(query, now), Progress.others(query, now));
     }
 
     /** The time up to which the query may plan a batch; {@link Progress#NOTHING} if it is to wait for its turn. */
@@ -119,11 +116,9 @@ final class Upstreams {
     /**
      * What the queries upstream have said.
      *
-     * @param topics what is known of the topics that they write
      * @param others the same of those that write this query's topic, too
      */
-    record Seen(
-            Map<String, Progress.Upstream> queries, Map<String, SharedTopic> topics, List<List<Object>> others) {
+    record Seen(Map<String, Progress.Upstream> queries, List<List<Object>> others) {
         boolean isFree() {
             return queries.values().stream().allMatch(Progress.Upstream::isFree);
         }
