@@ -114,7 +114,12 @@ def _beside(work: Any, *args: str) -> Iterator[Queue[Any]]:
 def _send(bootstrap: str, topic: str, _reports: Queue[Any]) -> None:
     """Send orders at the rate, for ever."""
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 5}
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "linger.ms": 5,
+        }
     )
     chance, began, number = random.Random(2), time.monotonic(), 0
     while True:

@@ -116,7 +116,12 @@ class Site:
     def producer(self, **config: int | str) -> Producer:
         """A producer that places keys as a Java client does."""
         return Producer(
-            {"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random", **config}
+            {
+                "bootstrap.servers": self.bootstrap,
+                "enable.idempotence": True,
+                "partitioner": "murmur2_random",
+                **config,
+            }
         )
 
     def usage(self) -> Usage:

@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from confluent_kafka import Producer
 
 from tests.crash.points import ANSWER, TURN
 from tests.crash.rebuild_model import CELLS, STREAMS, History, Rebuilt, foreign, histories, live
 from tests.crash.site import Site
 from tests.crash.switch_model import KEYS, ROUND, Cell, judge
 from tests.crash.switch_world import BATCH_STEPS, HaltedQuery, joined_table, noting, sound
-from tests.kafka.records import read_all, topics, unique
+from tests.kafka.records import ordered_producer, read_all, topics, unique
 from tests.kafka.servers import Refused
 from tests.waits import PATIENCE_S, await_true
 
@@ -301,9 +300,7 @@ class Service:
 
     def feed(self, queries: Iterable[Rebuilt]) -> None:
         """More records of every key."""
-        producer = Producer(
-            {"bootstrap.servers": self.site.broker.bootstrap, "acks": "all", "linger.ms": 5}
-        )
+        producer = ordered_producer(self.site.broker.bootstrap, **{"linger.ms": 5})
         for query in queries:
             for key, n, time_ms in query.records(ROUND):
                 value = json.dumps({"N": n, "FK": foreign(key, n)})

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
-from confluent_kafka import Producer
 
 from tests.crash.points import BETWEEN
 from tests.crash.site import Site
 from tests.crash.switch_model import CELLS, EXACTLY_ONCE, KEYS, ROUND, Cell, Query, judge
-from tests.kafka.records import produce, read_all, unique
+from tests.kafka.records import ordered_producer, produce, read_all, unique
 from tests.kafka.servers import Refused
 from tests.waits import PATIENCE_S, await_true
 
@@ -320,9 +319,7 @@ class Service:
 
     def _feed(self, queries: Iterable[Query]) -> None:
         """More records of every key."""
-        producer = Producer(
-            {"bootstrap.servers": self.site.broker.bootstrap, "acks": "all", "linger.ms": 5}
-        )
+        producer = ordered_producer(self.site.broker.bootstrap, **{"linger.ms": 5})
         for query in queries:
             for part, key in enumerate(KEYS):
                 for n in range(query.sent, query.sent + ROUND):

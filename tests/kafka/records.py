@@ -41,6 +41,14 @@ def topics(bootstrap: str) -> set[str]:
     return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=PATIENCE_S).topics)
 
 
+def ordered_producer(bootstrap: str, **settings: str | int) -> Producer:
+    """A producer whose records keep their order when a request is sent again.
+
+    Without idempotence one of the first requests to a new topic may fail while the next succeeds.
+    """
+    return Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **settings})
+
+
 def produce(
     bootstrap: str,
     topic: str,
@@ -49,7 +57,7 @@ def produce(
     headers: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write key-value pairs; a value that is not bytes is written as JSON."""
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5})
+    producer = ordered_producer(bootstrap, **{"linger.ms": 5})
     for key, value in records:
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
         producer.produce(topic, data, key, partition, headers=list((headers or {}).items()))
@@ -108,15 +116,13 @@ class Feeder:
     def __init__(
         self, bootstrap: str, topic: str, partitions: int = 4, per_second: int = 400
     ) -> None:
-        config: dict[str, Any] = {
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
+        settings: dict[str, Any] = {
             "linger.ms": 5,
             "message.timeout.ms": PATIENCE_S * 1000,
             "log_level": 0,
             "reconnect.backoff.max.ms": 500,
         }
-        self._producer = Producer(config)
+        self._producer = ordered_producer(bootstrap, **settings)
         self._topic = topic
         self._partitions = partitions
         self._pause_s = 0.02

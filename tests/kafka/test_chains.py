@@ -11,10 +11,9 @@ import json
 import random
 
 import pytest
-from confluent_kafka import Producer
 
 from tests.chains.cases import disorder
-from tests.kafka.records import create_topic, read_all, unique
+from tests.kafka.records import create_topic, ordered_producer, read_all, unique
 from tests.waits import PATIENCE_S, await_true
 
 PARTITIONS = 4
@@ -65,7 +64,7 @@ def closing():
 
 def write(bootstrap, topic, records):
     """Each where its key belongs, as clients in Java place it."""
-    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
+    producer = ordered_producer(bootstrap, partitioner="murmur2_random")
     for key, row, time in records:
         producer.produce(topic, json.dumps(row), key, timestamp=time)
         producer.poll(0)
@@ -150,12 +149,7 @@ def test_windows_hold_the_whole_backlog(server, chains, chain):
 
 
 @pytest.mark.parametrize(
-    "most",
-    [
-        # it has failed three times in a row for a reason that is not known, and never since then
-        pytest.param("500000", id="one batch", marks=pytest.mark.proof),
-        pytest.param("600", id="steps"),
-    ],
+    "most", [pytest.param("500000", id="one batch"), pytest.param("600", id="steps")]
 )
 def test_windows_hold_the_backlogs_of_two_writers(server, backlog, most):
     """Each source goes into the stream by a query of its own."""

@@ -8,12 +8,11 @@ import sys
 
 import httpx
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ksql.core.records import LATEST_MS
-from tests.kafka.records import create_topic, produce, read_all, topics, unique
+from tests.kafka.records import create_topic, ordered_producer, produce, read_all, topics, unique
 from tests.kafka.servers import Hosted, ServerProcess, hosted
 from tests.waits import PATIENCE_S, await_true
 
@@ -258,7 +257,7 @@ def test_a_record_of_others_that_is_too_late_is_named(scene):
     admin = AdminClient({"bootstrap.servers": scene.bootstrap})
     late = NewTopic(unique("late"), 1, 1, config={"message.timestamp.after.max.ms": str(2**63 - 1)})
     admin.create_topics([late])[late.topic].result(PATIENCE_S)
-    producer = Producer({"bootstrap.servers": scene.bootstrap})
+    producer = ordered_producer(scene.bootstrap)
     for time in (LATEST_MS, LATEST_MS + 1):
         producer.produce(late.topic, b'{"N": 1}', b"k", 0, timestamp=time)
     assert producer.flush(PATIENCE_S) == 0

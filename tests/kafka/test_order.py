@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Producer
 
-from tests.kafka.records import create_topic, read_all, unique
+from tests.kafka.records import create_topic, ordered_producer, read_all, unique
 from tests.kafka.servers import EARLIEST
 from tests.waits import PATIENCE_S, await_true
 
@@ -20,7 +19,7 @@ def write(server):
 
     def written(topic, partitions, records):
         create_topic(server.bootstrap, topic, partitions)
-        producer = Producer({"bootstrap.servers": server.bootstrap, "acks": "all"})
+        producer = ordered_producer(server.bootstrap)
         for partition, time, key, value in records:
             producer.produce(topic, value, key, partition, timestamp=time)
         assert producer.flush(PATIENCE_S) == 0

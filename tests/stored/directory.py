@@ -78,7 +78,7 @@ class Record(NamedTuple):
 
 def write(bootstrap: str, topic: str, records: list[tuple[str, Any]], begin_ms: int) -> None:
     """Write records that are a minute apart."""
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number, (key, value) in enumerate(records):
         producer.produce(topic, json.dumps(value), key, 0, timestamp=begin_ms + 60_000 * number)
     assert producer.flush(60) == 0
@@ -180,7 +180,7 @@ def _config(topic: str) -> dict[str, str]:
 def _fill(bootstrap: str, records: list[Record]) -> None:
     topic = records[0].topic
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"restore-{topic}"})
-    plain = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    plain = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.init_transactions(60)
     for record in records:
         writer = plain if record.size == 1 else producer

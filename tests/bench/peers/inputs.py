@@ -88,6 +88,7 @@ def write(bootstrap: str, topic: str, rows: Iterator[tuple[bytes, bytes, int]]) 
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
             "partitioner": "murmur2_random",
             "linger.ms": 20,
             "compression.type": "lz4",
