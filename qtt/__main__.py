@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from qtt.driver import Drivers
-    from qtt.model import Case, Result
+    from qtt.model import QueryTestCase, Result
 
 _ERRORS = 2
 _SILENCE_S = 900.0  # no case takes that long: it waits for something that never comes
@@ -92,7 +92,7 @@ def _regex(text: str) -> str:
     return text
 
 
-def _loaded(paths: Sequence[Path]) -> Iterator[Case]:
+def _loaded(paths: Sequence[Path]) -> Iterator[QueryTestCase]:
     for path in paths:
         try:
             yield from load(path)
@@ -101,7 +101,7 @@ def _loaded(paths: Sequence[Path]) -> Iterator[Case]:
             sys.exit(2)
 
 
-def stratified(cases: Sequence[Case], count: int) -> list[Case]:
+def stratified(cases: Sequence[QueryTestCase], count: int) -> list[QueryTestCase]:
     """About ``count`` cases, the same ones each time.
 
     Every n-th, so that each file has its share.
@@ -124,7 +124,7 @@ def _watched(results: Iterator[Result]) -> Iterator[Result]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _results(driver: str, cases: Sequence[Case], jobs: int) -> Iterator[Result]:
+def _results(driver: str, cases: Sequence[QueryTestCase], jobs: int) -> Iterator[Result]:
     if driver == "local":
         yield from _local(cases, jobs)
         return
@@ -137,12 +137,12 @@ def _results(driver: str, cases: Sequence[Case], jobs: int) -> Iterator[Result]:
         drivers.close()
 
 
-def _side_by_side(cases: Iterable[Case], drivers: Drivers, jobs: int) -> Iterator[Result]:
+def _side_by_side(cases: Iterable[QueryTestCase], drivers: Drivers, jobs: int) -> Iterator[Result]:
     with ThreadPoolExecutor(jobs) as pool:
         yield from pool.map(lambda case: run(case, drivers), cases)
 
 
-def _local(cases: Sequence[Case], jobs: int) -> Iterator[Result]:
+def _local(cases: Sequence[QueryTestCase], jobs: int) -> Iterator[Result]:
     if jobs == 1:
         yield from map(_run_local, cases)
         return
@@ -150,7 +150,7 @@ def _local(cases: Sequence[Case], jobs: int) -> Iterator[Result]:
         yield from pool.map(_run_local, cases, chunksize=16)
 
 
-def _run_local(case: Case) -> Result:
+def _run_local(case: QueryTestCase) -> Result:
     return run(case, LocalDrivers())
 
 

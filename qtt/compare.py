@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.formats import RegisteredReader
 from qtt import tokens, wire
-from qtt.model import Case, Mismatch, Record
+from qtt.model import CaseRecord, Mismatch, QueryTestCase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +27,9 @@ class Actual(NamedTuple):
 
 
 def check_topic(
-    case: Case,
+    case: QueryTestCase,
     source: DataSource,
-    expected: Sequence[Record],
+    expected: Sequence[CaseRecord],
     actual: Sequence[Actual],
     registry: Registry | None = None,
 ) -> None:
@@ -51,7 +51,7 @@ def check_topic(
 
 def _by_expected_keys(
     source: DataSource,
-    expected: Sequence[Record],
+    expected: Sequence[CaseRecord],
     actual: Sequence[Actual],
     written: RegisteredReader | None,
 ) -> Sequence[Actual]:
@@ -80,7 +80,7 @@ def _by_expected_keys(
     return [actual[index] for index in (*ordered, *left)]
 
 
-def _rest(source: DataSource, expected: Sequence[Record], actual: Sequence[Actual]) -> str:
+def _rest(source: DataSource, expected: Sequence[CaseRecord], actual: Sequence[Actual]) -> str:
     if len(actual) > len(expected):
         extra = actual[len(expected)]
         return f"; the first too many is key={extra.key!r} value={extra.value!r}"
@@ -90,9 +90,9 @@ def _rest(source: DataSource, expected: Sequence[Record], actual: Sequence[Actua
 
 def _check_record(
     where: str,
-    case: Case,
+    case: QueryTestCase,
     source: DataSource,
-    want: Record,
+    want: CaseRecord,
     got: Actual,
     written: RegisteredReader | None,
 ) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ksql.sql.catalog import Catalog, Topic
     from ksql.sql.syntax import ast
     from qtt.compare import Actual
-    from qtt.model import Case
+    from qtt.model import QueryTestCase
 
 
 _WAIT: Final = "ksql.upgrade.wait.ms"
@@ -112,7 +112,7 @@ class Drivers(Protocol):
     def fresh(self, case_id: str) -> Driver:
         """A driver for one case."""
 
-    def serve(self, case: Case) -> None:
+    def serve(self, case: QueryTestCase) -> None:
         """Run a REST case on a server of its own.
 
         Raises: Unsupported, Mismatch.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ksql.formats import FORMAT_OF, KINDS, UNNAMED
 from qtt import tokens
 from qtt.model import (
-    Case,
-    Expected,
-    Record,
+    CaseRecord,
+    ExpectedException,
+    QueryTestCase,
     RestPart,
     SchemaDef,
     Statement,
@@ -38,7 +38,7 @@ class NotATestFile(Exception):
     """A file that cannot be read as tests."""
 
 
-def load(path: Path) -> Iterator[Case]:
+def load(path: Path) -> Iterator[QueryTestCase]:
     """All cases of a file or folder, in the order of the names.
 
     Raises: NotATestFile.
@@ -46,7 +46,7 @@ def load(path: Path) -> Iterator[Case]:
     yield from _load(path, path if path.is_dir() else path.parent)
 
 
-def _load(path: Path, root: Path) -> Iterator[Case]:
+def _load(path: Path, root: Path) -> Iterator[QueryTestCase]:
     if path.is_dir():
         for child in sorted(path.rglob("*")):
             if child.suffix in (".json", ".sql") and child.name != _SCRIPT:
@@ -60,7 +60,7 @@ def _load(path: Path, root: Path) -> Iterator[Case]:
             raise NotATestFile(f"{path}: {type(error).__name__}: {error}") from error
 
 
-def _json_cases(path: Path) -> Iterator[Case]:
+def _json_cases(path: Path) -> Iterator[QueryTestCase]:
     for test in tokens.parse_file(path.read_text()).get("tests", ()):
         if test.get("enabled") is False:
             continue
@@ -86,10 +86,12 @@ def _expansions(test: dict[str, Any]) -> Iterator[tuple[str, str | None, dict[st
             yield suffix, format_, override
 
 
-def _case(name: str, test: dict[str, Any], format_: str | None, override: dict[str, str]) -> Case:
+def _case(
+    name: str, test: dict[str, Any], format_: str | None, override: dict[str, str]
+) -> QueryTestCase:
     properties = {k: _text(v) for k, v in (test.get("properties") or {}).items()} | override
     exact = properties.pop(_HARNESS, "true").lower() == "true"
-    return Case(
+    return QueryTestCase(
         id=name,
         steps=tuple(_steps(test, format_)),
         outputs=tuple(
@@ -103,7 +105,7 @@ def _case(name: str, test: dict[str, Any], format_: str | None, override: dict[s
     )
 
 
-def case_of(name: str, script: str, inputs: list[Any], outputs: list[Any]) -> Case:
+def case_of(name: str, script: str, inputs: list[Any], outputs: list[Any]) -> QueryTestCase:
     """Return the case of a script, the records that come in and those that must come out.
 
     Raises: NotATestFile.
@@ -115,7 +117,7 @@ def case_of(name: str, script: str, inputs: list[Any], outputs: list[Any]) -> Ca
         raise NotATestFile(f"{name}: {type(error).__name__}: {error}") from error
 
 
-def _rest_case(name: str, test: dict[str, Any], format_: str | None) -> Case:
+def _rest_case(name: str, test: dict[str, Any], format_: str | None) -> QueryTestCase:
     part = RestPart(
         responses=tuple(test.get("responses") or ()),
         properties={k: tokens.plain(v) for k, v in (test.get("properties") or {}).items()},
@@ -156,9 +158,9 @@ def _flat(items: list[Any]) -> list[Any]:
     return [r for item in items for r in (item if isinstance(item, list) else [item])]
 
 
-def _record(item: dict[str, Any], default_time: int | None) -> Record:
+def _record(item: dict[str, Any], default_time: int | None) -> CaseRecord:
     time, window = item.get("timestamp"), item.get("window")
-    return Record(
+    return CaseRecord(
         topic=item["topic"],
         key=item.get("key"),
         value=item.get("value"),
@@ -210,15 +212,15 @@ def _schema_text(schema: Any) -> str:
     return tokens.dump(schema)
 
 
-def _expected(item: dict[str, Any] | None) -> Expected | None:
+def _expected(item: dict[str, Any] | None) -> ExpectedException | None:
     if item is None:
         return None
     kind = item.get("type")
     short = kind.rsplit(".", 1)[-1] if kind else None
-    return Expected(short, item.get("message"), item.get("causeMessage"))
+    return ExpectedException(short, item.get("message"), item.get("causeMessage"))
 
 
-def _sql_blocks(path: Path, root: Path) -> Iterator[Case]:
+def _sql_blocks(path: Path, root: Path) -> Iterator[QueryTestCase]:
     stem = _sql_name(path, root)
     name: str | None = None
     lines: list[str] = []
@@ -241,10 +243,10 @@ def _sql_name(path: Path, root: Path) -> str:
     return path.relative_to(corpus).as_posix()
 
 
-def _block(name: str, directives: dict[str, str], lines: list[str], scripts: Path) -> Case:
+def _block(name: str, directives: dict[str, str], lines: list[str], scripts: Path) -> QueryTestCase:
     kind, message = directives.get("expected.error"), directives.get("expected.message")
-    expected = Expected(kind.rsplit(".", 1)[-1], message) if kind and message else None
-    return Case(
+    expected = ExpectedException(kind.rsplit(".", 1)[-1], message) if kind and message else None
+    return QueryTestCase(
         id=name,
         steps=(),
         outputs=(),

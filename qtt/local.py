@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ksql.sql.catalog import Catalog, Topic
     from ksql.sql.syntax import ast
     from qtt.driver import Driver, RawInput
-    from qtt.model import Case
+    from qtt.model import QueryTestCase
 
 _REFERENCES: Final = 1_000_000  # their ids begin here
 
@@ -199,7 +199,7 @@ class LocalDrivers:
         del case_id
         return LocalDriver()
 
-    def serve(self, case: Case) -> None:
+    def serve(self, case: QueryTestCase) -> None:
         """Run a REST case on a server of its own, in memory.
 
         Raises: Unsupported, Mismatch.

@@ -20,7 +20,7 @@ class WindowBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class CaseRecord:
     """An input, or an expected output; values as JSON with number tokens."""
 
     topic: str
@@ -32,7 +32,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedException:
     """The exception that a case expects; ``cause`` is a part of what its cause says."""
 
     type: str | None
@@ -72,7 +72,7 @@ class Step:
     """
 
     statements: tuple[Statement, ...]
-    inputs: tuple[Record, ...]
+    inputs: tuple[CaseRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +101,15 @@ class RestPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class QueryTestCase:
     """One run of a test."""
 
     id: str
     steps: tuple[Step, ...]
-    outputs: tuple[Record, ...]
+    outputs: tuple[CaseRecord, ...]
     topics: tuple[TopicDef, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
-    expected: Expected | None = None
+    expected: ExpectedException | None = None
     post: Mapping[str, Any] = field(default_factory=dict)
     exact_numbers: bool = True
     sql_block: str | None = None

@@ -10,7 +10,7 @@ from ksql.core.types import Column, Role
 from ksql.formats import Side, serde_features
 from ksql.sql.syntax import ast, parse_one, split
 from qtt import tokens
-from qtt.model import Case, Mismatch
+from qtt.model import Mismatch, QueryTestCase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ _DEFAULT_PARTITIONS: Final = "4"  # where nobody says how many
 _SIDES: Final[tuple[Side, ...]] = ("key", "value")
 
 
-def check_post(case: Case, driver: Driver, partitions: int) -> None:
+def check_post(case: QueryTestCase, driver: Driver, partitions: int) -> None:
     """Check ``post.sources`` and ``post.topics``.
 
     ``partitions`` is how many a topic has here for which nobody says how many.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ksql.sql.syntax import RawStatement
     from qtt.driver import Served
-    from qtt.model import Case, RestPart
+    from qtt.model import QueryTestCase, RestPart
 
 
 _REST_S: Final = 0.1
@@ -42,7 +42,7 @@ _ACCEPT: Final = {"query": V1_JSON, "queryProto": V1_PROTOBUF}
 _NOT_YET: Final = "is not supported yet"
 
 
-def play(case: Case, driver: Served) -> None:
+def play(case: QueryTestCase, driver: Served) -> None:
     """Send the case's requests and compare the answers.
 
     Raises: Mismatch, Unsupported.
@@ -66,7 +66,7 @@ def play(case: Case, driver: Served) -> None:
         raise Mismatch(f"{len(part.responses)} answers expected, {len(answers)} came")
 
 
-def _partitions(case: Case) -> int:
+def _partitions(case: QueryTestCase) -> int:
     """How many partitions a topic has for which the case names no number.
 
     One, so that all records have an order; but as many as a listed topic: it may be joined with it.
@@ -124,7 +124,7 @@ class _RestSession:
         return body
 
 
-def _answers(case: Case, part: RestPart, driver: Served, talk: _RestSession) -> list[Any]:
+def _answers(case: QueryTestCase, part: RestPart, driver: Served, talk: _RestSession) -> list[Any]:
     admin, queries = requests(case)
     answers = [{"admin": entity} for entity in talk.admin(admin)] if admin else []
     inputs = [wire.raw(record, driver) for step in case.steps for record in step.inputs]
@@ -141,7 +141,7 @@ def _answers(case: Case, part: RestPart, driver: Served, talk: _RestSession) -> 
     return answers
 
 
-def requests(case: Case) -> tuple[str, list[RawStatement]]:
+def requests(case: QueryTestCase) -> tuple[str, list[RawStatement]]:
     """The statements before the first query, and the queries."""
     raw = [statement for step in case.steps for s in step.statements for statement in split(s.sql)]
     first = next((i for i, statement in enumerate(raw) if _is_query(statement)), len(raw))
@@ -260,7 +260,7 @@ def _check_part(where: str, want: Any, got: Any) -> None:
                 raise Mismatch(f"{where}: {tokens.dump(want)} expected, {tokens.dump(got)} found")
 
 
-def _check_outputs(case: Case, driver: Served) -> None:
+def _check_outputs(case: QueryTestCase, driver: Served) -> None:
     """The first records of each topic; there may be more."""
     for topic in dict.fromkeys(record.topic for record in case.outputs):
         expected = [record for record in case.outputs if record.topic == topic]

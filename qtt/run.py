@@ -21,7 +21,15 @@ from ksql.sql.syntax import expr as ex
 from qtt import topics, wire
 from qtt.compare import check_topic
 from qtt.driver import FUNCTIONS
-from qtt.model import Case, Expected, Mismatch, Record, Result, Step, Unsupported
+from qtt.model import (
+    CaseRecord,
+    ExpectedException,
+    Mismatch,
+    QueryTestCase,
+    Result,
+    Step,
+    Unsupported,
+)
 from qtt.post import check_post
 
 if TYPE_CHECKING:
@@ -47,7 +55,7 @@ _CLASSES = {
 }
 
 
-def run(case: Case, drivers: Drivers) -> Result:
+def run(case: QueryTestCase, drivers: Drivers) -> Result:
     """Run one case; never raises for what the case does."""
     began = time.monotonic()
     driver: Driver | None = None
@@ -77,7 +85,7 @@ def run(case: Case, drivers: Drivers) -> Result:
     return Result(case.id, status, time.monotonic() - began, reason)  # type: ignore[arg-type]
 
 
-def _run(case: Case, driver: Driver, partitions: int) -> None:
+def _run(case: QueryTestCase, driver: Driver, partitions: int) -> None:
     if case.expected is None:
         _play(case, driver, partitions)
         _check_outputs(case, driver)
@@ -93,7 +101,7 @@ def _run(case: Case, driver: Driver, partitions: int) -> None:
     raise Mismatch(f"expected {case.expected}, nothing was thrown")
 
 
-def check_exception(expected: Expected, error: Exception) -> None:
+def check_exception(expected: ExpectedException, error: Exception) -> None:
     """Whether an error is the one that was announced.
 
     Raises: Mismatch.
@@ -124,7 +132,7 @@ def _texts(error: Exception) -> list[str]:
 # --- playing the steps
 
 
-def _play(case: Case, driver: Driver, partitions: int) -> None:
+def _play(case: QueryTestCase, driver: Driver, partitions: int) -> None:
     settings = Settings().with_overrides(BASE) if not case.properties else _settings(case)
     topics.prepare(case, driver, settings, partitions)
     for step in case.steps:
@@ -132,7 +140,7 @@ def _play(case: Case, driver: Driver, partitions: int) -> None:
         driver.feed([wire.raw(record, driver) for record in step.inputs])
 
 
-def _settings(case: Case) -> Settings:
+def _settings(case: QueryTestCase) -> Settings:
     """The case's overrides; its session may set what a server's configuration may."""
     return Settings(
         {}, {**BASE, **{k.removeprefix("ksql.streams."): v for k, v in case.properties.items()}}
@@ -204,8 +212,8 @@ def _expect_refusal(raw: RawStatement, driver: Driver, settings: Settings, part:
         raise Mismatch(f"refused, but the catalog has changed: {raw.text}")
 
 
-def _check_outputs(case: Case, driver: Driver) -> None:
-    by_topic: dict[str, list[Record]] = {}
+def _check_outputs(case: QueryTestCase, driver: Driver) -> None:
+    by_topic: dict[str, list[CaseRecord]] = {}
     for record in case.outputs:
         by_topic.setdefault(record.topic, []).append(record)
     for topic, expected in by_topic.items():
@@ -214,12 +222,12 @@ def _check_outputs(case: Case, driver: Driver) -> None:
         )
 
 
-def matches(case: Case, pattern: str | None) -> bool:
+def matches(case: QueryTestCase, pattern: str | None) -> bool:
     """Whether a filter lets the case through."""
     return pattern is None or re.search(pattern, case.id) is not None
 
 
-def run_block(case: Case, driver: Driver) -> None:
+def run_block(case: QueryTestCase, driver: Driver) -> None:
     """Run a block.
 
     Raises: Mismatch, Unsupported, KsqlError.

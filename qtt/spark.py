@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ksql.formats import Registered, Registry, Schema, Side
     from ksql.sql.catalog import Catalog, PersistentQuery, Topic
     from qtt.compare import Actual
-    from qtt.model import Case
+    from qtt.model import QueryTestCase
 
 _IDS = frozenset({"KEY_SCHEMA_ID", "VALUE_SCHEMA_ID"})
 _ANSWER_S = 30.0
@@ -90,7 +90,7 @@ class SparkDrivers:
         number = next(self._numbers)
         return SparkDriver(self, f"q{number}.", self._directory / "cases" / str(number))
 
-    def serve(self, case: Case) -> None:
+    def serve(self, case: QueryTestCase) -> None:
         """One at a time: their topics have the names that the cases give."""
         number = next(self._numbers)
         self.sender.renew()

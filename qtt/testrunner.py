@@ -21,7 +21,7 @@ from server.logs import log_to_stderr
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from qtt.model import Case
+    from qtt.model import QueryTestCase
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _passes(case: Case) -> bool:
+def _passes(case: QueryTestCase) -> bool:
     result = run(case, LocalDrivers())
     passed = result.status == "passed"
     said = "Test passed!" if passed else f"Test failed: {result.reason}"
@@ -49,7 +49,7 @@ def _passes(case: Case) -> bool:
     return passed
 
 
-def _cases(arguments: argparse.Namespace) -> Iterator[Case]:
+def _cases(arguments: argparse.Namespace) -> Iterator[QueryTestCase]:
     if arguments.folder is not None:
         cases = list(load(arguments.folder)) if arguments.folder.exists() else []
         if not cases:

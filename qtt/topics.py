@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ksql.core.types import Column, Format
     from ksql.formats import Side
     from qtt.driver import CaseStage
-    from qtt.model import Case
+    from qtt.model import QueryTestCase
 
 _FIRST_TABLE: Final = 16
 
 
-def prepare(case: Case, driver: CaseStage, settings: Settings, partitions: int) -> None:
+def prepare(case: QueryTestCase, driver: CaseStage, settings: Settings, partitions: int) -> None:
     """Make the case's topics and register their schemas."""
     ids = _Ids()
     for topic in in_java_order(_all(case, settings, partitions)):
@@ -84,7 +84,7 @@ def _spread(text: str) -> int:
     return code ^ (code >> 16)
 
 
-def _all(case: Case, settings: Settings, partitions: int) -> Iterator[TopicDef]:
+def _all(case: QueryTestCase, settings: Settings, partitions: int) -> Iterator[TopicDef]:
     """Listed topics, those of CREATE statements with columns, those of inputs and outputs."""
     statements = parsed_quietly(case)
     declared = [
@@ -105,7 +105,7 @@ def _all(case: Case, settings: Settings, partitions: int) -> Iterator[TopicDef]:
                 yield TopicDef(name=record.topic, partitions=partitions)
 
 
-def parsed_quietly(case: Case) -> list[ast.Statement]:
+def parsed_quietly(case: QueryTestCase) -> list[ast.Statement]:
     """The statements that parse; errors come up when the case runs."""
     statements = []
     for raw in (

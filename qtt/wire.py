@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ksql.core.types import WindowedKeys, capabilities, java_double, model, session_key, window_key
 from ksql.formats import NoRegistry, RegisteredReader, Side, is_unwrapped, serde_for, shape
 from qtt import tokens
-from qtt.model import Mismatch, Record, WindowBounds
+from qtt.model import CaseRecord, Mismatch, WindowBounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _INT, _LONG, _DOUBLE = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">d")
 
 
-def encode_key(record: Record, source: DataSource, driver: CaseStage) -> bytes | None:
+def encode_key(record: CaseRecord, source: DataSource, driver: CaseStage) -> bytes | None:
     """The key's bytes, with its window."""
     key = _encode(record.key, source, "key", driver)
     if key is None or record.window is None:
@@ -33,7 +33,7 @@ def encode_key(record: Record, source: DataSource, driver: CaseStage) -> bytes |
     return window_key(key, window.start)
 
 
-def encode_value(record: Record, source: DataSource, driver: CaseStage) -> bytes | None:
+def encode_value(record: CaseRecord, source: DataSource, driver: CaseStage) -> bytes | None:
     """The value's bytes."""
     return _encode(record.value, source, "value", driver)
 
@@ -273,7 +273,7 @@ _PLAIN: Final[dict[str, _Plain]] = {
 """Other formats are written and read by the product's serde."""
 
 
-def raw(record: Record, driver: CaseStage) -> RawInput:
+def raw(record: CaseRecord, driver: CaseStage) -> RawInput:
     """An input as its topic takes it.
 
     Raises: Mismatch.

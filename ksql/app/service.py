@@ -162,7 +162,7 @@ class KsqlService:
     def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
         """Tear the cluster down: end all queries, delete the sink topics that the list matches.
 
-        Raises: BadPattern, RequestFailed.
+        Raises: BadDeletionPattern, RequestFailed.
         """
         return self.statements.terminate(delete_topics)
 

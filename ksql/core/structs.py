@@ -104,7 +104,7 @@ class Structs:
             for one in self.forms
             if issubclass(one.cls, enum.Enum)
         }
-        self._readers: dict[type, _Reader] = {}
+        self._readers: dict[type, _FormReader] = {}
 
     def plain(self, value: Any) -> Any:
         """Return the value as JSON's own types."""
@@ -170,20 +170,20 @@ class Structs:
                 raise TypeError(f"{given[name]!r:.80} is no {name} of a {tag}")
         return one.cls(**given)
 
-    def _reader(self, one: Form) -> _Reader:
+    def _reader(self, one: Form) -> _FormReader:
         reader = self._readers.get(one.cls)
         if reader is None:
             reader = self._readers[one.cls] = _reader(one)
         return reader
 
-    def _field(self, value: Any, reader: _Reader, key: str) -> Any:
+    def _field(self, value: Any, reader: _FormReader, key: str) -> Any:
         if key in reader.rows:
             return tuple(self.build(item, tuples=False) for item in value)
         return self.build(value, tuples=key not in reader.loose)
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _FormReader:
     """The requirements on a stored object of one class, by its keys; ``checks`` by its fields.
 
     ``loose`` hold a run-time value, ``rows`` a tuple of such: those are annotated ``Any``, and the
@@ -197,7 +197,7 @@ class _Reader:
     checks: Mapping[str, Check]
 
 
-def _reader(one: Form) -> _Reader:
+def _reader(one: Form) -> _FormReader:
     hints = hints_of(one.cls)
     needed = {
         field.name
@@ -205,7 +205,7 @@ def _reader(one: Form) -> _Reader:
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     }
     keys = one.keys
-    return _Reader(
+    return _FormReader(
         frozenset(keys) | {"$"},
         frozenset(key for key, name in keys.items() if name in needed),
         frozenset(key for key, name in keys.items() if hints[name] is Any),
@@ -227,7 +227,7 @@ def _member(one: Form, body: Mapping[str, Any]) -> Any:
     return getattr(one.cls, name)
 
 
-def _wrong_keys(tag: str, body: Mapping[str, Any], reader: _Reader) -> str:
+def _wrong_keys(tag: str, body: Mapping[str, Any], reader: _FormReader) -> str:
     unknown = sorted(body.keys() - reader.allowed)
     if unknown:
         return f"a {tag} has no field {unknown[0]!r:.80}"

@@ -106,7 +106,7 @@ def _misfit(error: Exception) -> DecodeError:
     return DecodeError(f"The bytes do not fit their schema: {error}")
 
 
-class _Writer:
+class _RegisteredWriter:
     """The writer of our schema, which is looked up or registered at the first row."""
 
     def __init__(
@@ -152,7 +152,7 @@ def registered_serde(
     """
     caught: tuple[type[Exception], ...] = (*faults, RecursionError)
     reading = _Reading(spec.registry, reader, hint, caught)
-    ours_writer = _Writer(spec, kind, writer)
+    ours_writer = _RegisteredWriter(spec, kind, writer)
 
     def encode_many(rows: Sequence[Row | None]) -> list[bytes | None]:
         write = ours_writer.get()

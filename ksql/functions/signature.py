@@ -143,10 +143,10 @@ def parse_type(text: str) -> Pattern:
 
     Raises: BadSignature.
     """
-    return _Reader(text).whole()
+    return _SignatureReader(text).whole()
 
 
-class _Reader:
+class _SignatureReader:
     """A recursive descent over one declared type."""
 
     def __init__(self, text: str) -> None:

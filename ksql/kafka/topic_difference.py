@@ -60,7 +60,7 @@ class Counts(NamedTuple):
         return Counts(*(a + b for a, b in zip(self, more, strict=True)))
 
 
-class Difference(NamedTuple):
+class TopicChanges(NamedTuple):
     """The records to write, rows in the order of their topic and then deletions; and the counts."""
 
     records: Sequence[OutRecord]
@@ -206,7 +206,7 @@ class TopicLog:
         self.reader.close()
 
 
-def difference(there: Rows, here: Values, now_ms: int, target: str) -> Difference:
+def difference(there: Rows, here: Values, now_ms: int, target: str) -> TopicChanges:
     """Return what makes values ``here`` those of the rows ``there``; None is a deleted key.
 
     A row takes few calls of Python, as there may be millions and queries are answered meanwhile.
@@ -226,7 +226,7 @@ def difference(there: Rows, here: Values, now_ms: int, target: str) -> Differenc
     records += [(key, None, now_ms, None) for key in gone]
     added = list(map(here.get, keys)).count(None)
     counts = Counts(len(rows) - added, added, len(gone), len(values) - deleted - len(rows))
-    return Difference(list(versioned(records)) if is_changelog(target) else records, counts)
+    return TopicChanges(list(versioned(records)) if is_changelog(target) else records, counts)
 
 
 def _keyed(rows: dict[bytes | None, T]) -> dict[bytes, T]:

@@ -12,7 +12,7 @@ from ksql.registry.steps import LATEST
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.registry.steps import Entry
+    from ksql.registry.steps import SubjectVersion
     from ksql.registry.subjects import Subjects
 
 
@@ -97,5 +97,5 @@ class LocalRegistry:
             raise SchemaNotFound(error.message) from error
 
 
-def _registered(entry: Entry) -> Registered:
+def _registered(entry: SubjectVersion) -> Registered:
     return Registered(entry.schema, entry.id, entry.subject, entry.version)

@@ -22,7 +22,7 @@ _MAX_SUBJECT: Final = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SubjectVersion:
     """A version of a subject with its schema."""
 
     subject: str
@@ -43,7 +43,7 @@ class Config:
 
 def add(
     tables: Draft, subject: str, new: CheckedSchema, schema_id: int | None, version: int | None
-) -> Entry:
+) -> SubjectVersion:
     """Add the schema to the subject, unless it is there; the version that it is.
 
     Raises: NotPermitted, Incompatible, OtherId.
@@ -188,10 +188,10 @@ def find_version(
     raise err.VersionNotFound(version)
 
 
-def entry_of(tables: Schemas, version: StoredVersion) -> Entry:
+def entry_of(tables: Schemas, version: StoredVersion) -> SubjectVersion:
     """Return the version with its schema."""
     stored = _stored(tables, version.schema_id)
-    return Entry(
+    return SubjectVersion(
         subject=version.subject,
         version=version.version,
         id=stored.id,

@@ -15,7 +15,7 @@ from ksql.registry import errors as err
 from ksql.registry import steps
 from ksql.registry.kinds import Level
 from ksql.registry.state import EVERYWHERE
-from ksql.registry.steps import LATEST, Config, Entry, Mode
+from ksql.registry.steps import LATEST, Config, Mode, SubjectVersion
 
 if TYPE_CHECKING:
     from ksql.formats import Schema
@@ -101,7 +101,7 @@ class Subjects:
 
     def entries(
         self, prefix: str = "", *, deleted: bool = False, latest: bool = False
-    ) -> list[Entry]:
+    ) -> list[SubjectVersion]:
         """Return all versions of all subjects with that prefix, or only the latest of each."""
         with self._store.reading() as tables:
             listed = [
@@ -113,7 +113,7 @@ class Subjects:
                 listed = list({one.subject: one for one in listed}.values())
             return [steps.entry_of(tables, one) for one in listed]
 
-    def entries_of(self, subject: str) -> list[Entry]:
+    def entries_of(self, subject: str) -> list[SubjectVersion]:
         """Return the live versions of one subject; none for an unknown one."""
         with self._store.reading() as tables:
             return [steps.entry_of(tables, one) for one in steps.live_versions(tables, subject)]
@@ -135,7 +135,7 @@ class Subjects:
             raise err.SubjectNotFound(subject)
         return versions
 
-    def version(self, subject: str, version: int, *, deleted: bool = False) -> Entry:
+    def version(self, subject: str, version: int, *, deleted: bool = False) -> SubjectVersion:
         """Return a version of a subject, or its latest one.
 
         Raises: SubjectNotFound, VersionNotFound.
@@ -156,7 +156,7 @@ class Subjects:
 
     def lookup(
         self, subject: str, schema: Schema, *, normalize: bool = False, deleted: bool = False
-    ) -> Entry:
+    ) -> SubjectVersion:
         """Return the version of a subject that is that schema.
 
         Raises: SubjectNotFound, NoSuchSchema, InvalidSchema.
@@ -178,7 +178,7 @@ class Subjects:
         normalize: bool = False,
         schema_id: int | None = None,
         version: int | None = None,
-    ) -> Entry:
+    ) -> SubjectVersion:
         """Return the version of the subject that is that schema, which is added if there is none.
 
         ``schema_id`` and ``version`` are only given to subjects whose mode is IMPORT.
@@ -191,7 +191,7 @@ class Subjects:
             if known is not None and schema_id in (None, known.schema_id):
                 return steps.entry_of(tables, known)
 
-        def change(tables: Draft) -> Entry:
+        def change(tables: Draft) -> SubjectVersion:
             new = steps.check_schema(tables, subject, schema, normalize=normalize)
             return steps.add(tables, subject, new, schema_id, version)
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ksql.formats import UNNAMED, Reference, Schema
 from ksql.registry.errors import InvalidCompatibility, InvalidSchema, NotOffered
 from ksql.registry.kinds import KINDS, Level
-from ksql.registry.steps import Config, Entry
+from ksql.registry.steps import Config, SubjectVersion
 
 MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 Json = dict[str, Any]
@@ -122,7 +122,7 @@ def schema_json(schema: Schema, guid: str) -> Json:
     return {**out, "schema": schema.text}
 
 
-def entry_json(entry: Entry) -> Json:
+def entry_json(entry: SubjectVersion) -> Json:
     """Return a version of a subject."""
     out: Json = {"subject": entry.subject, "version": entry.version, "id": entry.id}
     if entry.deleted:

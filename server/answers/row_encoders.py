@@ -143,7 +143,7 @@ _PROTOBUF: Final = Format("PROTOBUF")
 Values = Callable[[tuple[Any, ...]], Sequence[Any]]
 
 
-class Form(Protocol):
+class AnswerForm(Protocol):
     """One way to write an answer; every method returns the bytes to send at that moment.
 
     ``tombstones``: whether it can say that a row is gone; if not, a query leaves those out.

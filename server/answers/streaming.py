@@ -23,7 +23,7 @@ from ksql.serving import (
     is_dated,
     token_of,
 )
-from server.answers.row_encoders import Form, dumps, replicas_form
+from server.answers.row_encoders import AnswerForm, dumps, replicas_form
 from server.context import AppContext, BufferedResult
 from server.errors import ShuttingDown, streamed_body
 from server.wire import DELIMITED
@@ -57,7 +57,10 @@ class QueryResponse(StreamingResponse):
 
 
 def buffered_response(
-    buffered: BufferedResult, form_of: Callable[[ResultStream], Form], media_type: str, scope: Scope
+    buffered: BufferedResult,
+    form_of: Callable[[ResultStream], AnswerForm],
+    media_type: str,
+    scope: Scope,
 ) -> Response:
     """Return the rows of a query that has ended, in one piece where the protocol allows it."""
     scope.setdefault("state", {})["query_id"] = buffered.query_id
@@ -70,7 +73,7 @@ def buffered_response(
 async def brief_response(
     context: AppContext,
     stream: ResultStream,
-    form_of: Callable[[ResultStream], Form],
+    form_of: Callable[[ResultStream], AnswerForm],
     media_type: str,
     scope: Scope,
 ) -> Response:
@@ -93,7 +96,7 @@ async def brief_response(
     return _in_one_piece(body, media_type, scope)
 
 
-def _taken(stream: ResultStream, form: Form) -> bytes:
+def _taken(stream: ResultStream, form: AnswerForm) -> bytes:
     """Read a query to its end, and end it; an error after its rows comes last."""
     try:
         rows = form.rows([row for batch in stream.batches() for row in batch])
@@ -141,7 +144,7 @@ async def _line_by_line(chunks: AsyncIterable[Any]) -> AsyncIterator[bytes]:
 async def rows_response(
     context: AppContext,
     stream: ResultStream,
-    form_of: Callable[[ResultStream], Form],
+    form_of: Callable[[ResultStream], AnswerForm],
     media_type: str,
     left: Callable[[], Awaitable[bool]],
 ) -> QueryResponse:
@@ -179,7 +182,7 @@ async def _first(
 async def _row_chunks(
     context: AppContext,
     stream: ResultStream,
-    form: Form,
+    form: AnswerForm,
     batch: list[ResultRow] | None,
     batches: Iterator[list[ResultRow]],
 ) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from server.cli.client import Event, FinalMessage, Header, Line, Row, ShownToken
+from server.cli.client import Event, FinalMessage, Line, Row, RowsHeader, ShownToken
 from server.cli.forms import Form, form_of
 from server.cli.grid import cell_text
 from server.cli.screen import Screen
@@ -48,7 +48,7 @@ class Answer:
         lines: list[str] = []
         for event in events:
             match event:
-                case Header():
+                case RowsHeader():
                     self.query_id = event.query_id
                     self._note(event.notes)
                     self._is_table = self._session.output == "TABLE"

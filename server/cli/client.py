@@ -50,7 +50,7 @@ class Unreachable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class RowsHeader:
     """The shape of a query's rows."""
 
     query_id: str | None
@@ -88,16 +88,16 @@ class ShownToken:
     token: str
 
 
-Event = Header | Row | FinalMessage | Line | ShownToken
+Event = RowsHeader | Row | FinalMessage | Line | ShownToken
 
 
-class Number(str):
+class WrittenNumber(str):
     """A number that is not whole, as the server wrote it: no digit is lost on its way here."""
 
     __slots__ = ()
 
 
-_DECODER = json.JSONDecoder(parse_float=Number)
+_DECODER = json.JSONDecoder(parse_float=WrittenNumber)
 
 
 @cache
@@ -323,7 +323,7 @@ def _event(document: JsonObject, raw: str) -> Event | None:
         case {"header": {"queryId": query_id, "schema": schema, **more}}:
             notes = more.get("notes")
             shown = tuple(map(str, notes)) if isinstance(notes, list) else ()
-            return Header(query_id, parse_schema(schema), shown)
+            return RowsHeader(query_id, parse_schema(schema), shown)
         case {"finalMessage": message}:
             return FinalMessage(message)
         case {"consistencyToken": {"consistencyToken": str(token)}}:

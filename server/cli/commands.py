@@ -35,7 +35,7 @@ class Exit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TerminalCommand:
     """One command: how it is written, what it does."""
 
     usage: str
@@ -43,7 +43,7 @@ class Entry:
     run: Command
 
 
-COMMANDS: dict[str, Entry] = {}
+COMMANDS: dict[str, TerminalCommand] = {}
 _FROM = re.compile(r"\s+FROM\s+STATEMENT\s+([0-9]{1,9})\Z", re.IGNORECASE)
 _ARGUMENT = r"(?:'(?:[^']|'')*'|[^;'\n])*"
 
@@ -53,7 +53,7 @@ def command(name: str, usage: str = "") -> Callable[[Command], Command]:
 
     def add(run: Command) -> Command:
         says = (run.__doc__ or "").partition("\n")[0].rstrip(".")
-        COMMANDS[name] = Entry(f"{name} {usage}".strip(), says, run)
+        COMMANDS[name] = TerminalCommand(f"{name} {usage}".strip(), says, run)
         return run
 
     return add

@@ -33,7 +33,7 @@ _BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class NamedSource:
     """A stream or table; names as they must be written, columns with their types."""
 
     name: str
@@ -45,7 +45,7 @@ class Source:
 class Names:
     """The names that a statement may use."""
 
-    sources: tuple[Source, ...] = ()
+    sources: tuple[NamedSource, ...] = ()
     functions: tuple[str, ...] = ()
     queries: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ def fetch_names(client: Client) -> Names:
     Raises: ServerFailure, Unreachable.
     """
     names: defaultdict[str, list[str]] = defaultdict(list)
-    sources: list[Source] = []
+    sources: list[NamedSource] = []
     for entity in client.execute(NAME_STATEMENTS):
         sources += map(_source, entity.get("sourceDescriptions") or ())
         for key in ("functions", "queries", "topics"):
@@ -85,9 +85,9 @@ def _setting(item: JsonObject) -> str:
     return str(item["name"]).removeprefix("ksql.streams.")
 
 
-def _source(description: JsonObject) -> Source:
+def _source(description: JsonObject) -> NamedSource:
     columns = [(quoted(f["name"]), type_text(f["schema"])) for f in description["fields"]]
-    return Source(quoted(description["name"]), description["type"], tuple(columns))
+    return NamedSource(quoted(description["name"]), description["type"], tuple(columns))
 
 
 def quoted(name: str) -> str:
@@ -133,7 +133,7 @@ def tokens_of(text: str) -> tuple[str, ...]:
     return tuple(token if token[0] in "`\"'" else token.upper() for token in tokens)
 
 
-def sources_of(tokens: Sequence[str], names: Names) -> list[tuple[Source, str]]:
+def sources_of(tokens: Sequence[str], names: Names) -> list[tuple[NamedSource, str]]:
     """Return the sources that a statement reads, each with its alias or name."""
     by_name = {source.name: source for source in names.sources}
     sources = []
@@ -405,11 +405,11 @@ def _named(names: Iterable[str], about: str) -> tuple[Suggestion, ...]:
     return tuple(Suggestion(name, about) for name in names)
 
 
-def _sources(sources: Iterable[Source]) -> tuple[Suggestion, ...]:
+def _sources(sources: Iterable[NamedSource]) -> tuple[Suggestion, ...]:
     return tuple(Suggestion(source.name, source.kind.lower()) for source in sources)
 
 
-def _columns(sources: Iterable[Source]) -> tuple[Suggestion, ...]:
+def _columns(sources: Iterable[NamedSource]) -> tuple[Suggestion, ...]:
     """Return the columns of sources; one that several have is offered once."""
     types = {name: type_ for source in sources for name, type_ in source.columns}
     return tuple(Suggestion(name, type_) for name, type_ in types.items())

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from server.cli.client import Header, Number, Row
+from server.cli.client import Row, RowsHeader, WrittenNumber
 from server.cli.grid import clean
-from server.cli.rowtable import Rows, TableStyle, draw_rows
+from server.cli.rowtable import RowLayout, TableStyle, draw_rows
 from server.cli.screen import Screen
 from server.cli.session import Session
 
@@ -25,7 +25,7 @@ _LEAST_LINES = 10  # between two headers
 class Form(Protocol):
     """Takes the rows of one query and shows them."""
 
-    def begin(self, header: Header, *, is_waiting: bool) -> None:
+    def begin(self, header: RowsHeader, *, is_waiting: bool) -> None:
         """Take the columns; ``is_waiting`` if no row came along with them."""
 
     def rows(self, rows: Sequence[Row]) -> None:
@@ -59,7 +59,7 @@ class JsonRows:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
 
-    def begin(self, header: Header, *, is_waiting: bool) -> None:
+    def begin(self, header: RowsHeader, *, is_waiting: bool) -> None:
         """Write nothing: each row says what it is."""
 
     def rows(self, rows: Sequence[Row]) -> None:
@@ -76,7 +76,7 @@ class CsvRows:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
 
-    def begin(self, header: Header, *, is_waiting: bool) -> None:
+    def begin(self, header: RowsHeader, *, is_waiting: bool) -> None:
         """Show the names."""
         self._show([[name for name, _ in header.columns]])
 
@@ -113,7 +113,7 @@ def _field(value: object) -> str:
 def _json(value: object) -> str:
     """Return the value as JSON, each number with the digits that came in."""
     match value:
-        case Number():
+        case WrittenNumber():
             return value
         case dict():
             return "{" + ",".join(f"{_json(k)}:{_json(v)}" for k, v in value.items()) + "}"
@@ -131,10 +131,10 @@ class TableRows:
         self._look = look
         self._columns: tuple[tuple[str, str], ...] | None = None
         self._gathered: list[Row] = []
-        self._table: Rows | None = None
+        self._table: RowLayout | None = None
         self._since_header = 0
 
-    def begin(self, header: Header, *, is_waiting: bool) -> None:
+    def begin(self, header: RowsHeader, *, is_waiting: bool) -> None:
         """Remember the columns: how wide they are is seen from the first rows."""
         self._columns = header.columns
         if is_waiting and self._look.grows and self._screen.is_terminal:
@@ -174,7 +174,7 @@ class TableRows:
             lines += self._with_header(self._table, self._table.row(row))
         return lines
 
-    def _with_header(self, table: Rows, row: list[str]) -> list[str]:
+    def _with_header(self, table: RowLayout, row: list[str]) -> list[str]:
         """Return the lines of a row, below another header if the last one has left the screen."""
         height = self._screen.height
         self._since_header += len(row)

@@ -28,7 +28,7 @@ _STEP = 4  # a growing column grows by at least this much, lest it grow with eve
 _READABLE = 8  # columns that would on average be narrower are shown below one another
 
 
-class Rows(Protocol):
+class RowLayout(Protocol):
     """One way to draw rows; lines of text come out."""
 
     def header(self) -> list[str]:
@@ -56,7 +56,7 @@ class TableStyle:
 
 def draw_rows(
     columns: Sequence[tuple[str, str]], look: TableStyle, sample: Iterable[Sequence[object]] = ()
-) -> Rows:
+) -> RowLayout:
     """Choose a table if the terminal has room for one, else a block of lines per row."""
     narrow = look.width is not None and look.wrap and not look.column_width
     if narrow and (look.width or 0) // max(len(columns), 1) < _READABLE + 3:

@@ -27,7 +27,7 @@ _DAY_MS = 24 * 60 * _MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class KafkaRecord:
     """A record for Kafka: its bytes and its time; one without value deletes a row."""
 
     key: bytes | None
@@ -42,19 +42,19 @@ class Data:
     flights: pd.DataFrame
     airlines: pd.DataFrame
 
-    def flight_records(self) -> Iterator[Record]:
+    def flight_records(self) -> Iterator[KafkaRecord]:
         """Yield the departures; a cancelled one has no delay, some have no aircraft."""
         rows = zip(*(plain(self.flights[name]) for name in _VALUES), strict=True)
         times: list[int] = self.flights["departed_ms"].tolist()
         for key, time_ms, row in zip(plain(self.flights["tailnum"]), times, rows, strict=True):
             value = json.dumps(dict(zip(_VALUES, row, strict=True))).encode()
-            yield Record(None if key is None else str(key).encode(), value, time_ms)
+            yield KafkaRecord(None if key is None else str(key).encode(), value, time_ms)
 
-    def airline_records(self) -> Iterator[Record]:
+    def airline_records(self) -> Iterator[KafkaRecord]:
         """Yield the airlines, a day older than the first departure."""
         time_ms = int(self.flights["departed_ms"].iloc[0]) - _DAY_MS
         for carrier, name in zip(self.airlines["carrier"], self.airlines["name"], strict=True):
-            yield Record(carrier.encode(), json.dumps({"name": name}).encode(), time_ms)
+            yield KafkaRecord(carrier.encode(), json.dumps({"name": name}).encode(), time_ms)
 
 
 def load(count: int) -> Data:

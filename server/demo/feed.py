@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Protocol
 
-from server.demo.data import Record
+from server.demo.data import KafkaRecord
 
 _TICK_S = 0.1
 _MOST_TICKS = 10.0  # what a late tick makes up for
@@ -34,7 +34,7 @@ class Feed:
     """
 
     def __init__(
-        self, producer: Producer, topic: str, records: Iterator[Record], per_second: float
+        self, producer: Producer, topic: str, records: Iterator[KafkaRecord], per_second: float
     ) -> None:
         self.sent = 0
         self._producer = producer

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from server.cli.client import Client, Header, JsonObject, Number, Row, ServerFailure
+from server.cli.client import Client, JsonObject, Row, RowsHeader, ServerFailure, WrittenNumber
 from server.demo.errors import QueryInTrouble, Unexpected
 from server.demo.expected import Check, Rows, compare
 from server.demo.script import SETTINGS
@@ -28,7 +28,7 @@ class Reading:
     errors: tuple[str, ...]
 
 
-class Session:
+class UserSession:
     """One user."""
 
     def __init__(self, client: Client, show: Show) -> None:
@@ -105,7 +105,7 @@ class Session:
         with self._client.query(sql, SETTINGS, {}) as batches:
             for event in (event for batch in batches for event in batch):
                 match event:
-                    case Header(columns=columns):
+                    case RowsHeader(columns=columns):
                         headers = [name for name, _ in columns]
                     case Row(values=values):
                         rows.append(tuple(map(_value, values)))
@@ -170,4 +170,4 @@ def _value(value: object) -> object:
     """Return a float for a number that is not whole, which comes as the server wrote it."""
     if isinstance(value, list):
         return tuple(map(_value, value))
-    return float(value) if isinstance(value, Number) else value
+    return float(value) if isinstance(value, WrittenNumber) else value

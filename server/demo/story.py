@@ -11,12 +11,12 @@ import pandas as pd
 from ksql.kafka.producers import Sender
 from server.cli.client import JsonObject
 from server.demo import script, topics
-from server.demo.data import Data, Record
+from server.demo.data import Data, KafkaRecord
 from server.demo.errors import Unexpected
 from server.demo.expected import HOUR_MS, Check, Expected, Offsets, compare
 from server.demo.feed import Feed
 from server.demo.frame import Ticker
-from server.demo.session import Session
+from server.demo.session import UserSession
 from server.demo.show import Show
 from server.demo.site import Site
 
@@ -45,7 +45,7 @@ class Story:
         self._show = show
         self._data = data
         self._total = len(data.flights)
-        self._session = Session(site.client, show)
+        self._session = UserSession(site.client, show)
         self._ids: dict[str, str] = {}
         self._switches: dict[str, Offsets] = {}
 
@@ -231,7 +231,7 @@ class Story:
         return sum(self._rows_out_by_sink().values())
 
 
-def _send(sender: Sender, topic: str, record: Record) -> None:
+def _send(sender: Sender, topic: str, record: KafkaRecord) -> None:
     sender.send(topic, record.key, record.value, timestamp=record.timestamp_ms)
 
 

@@ -18,7 +18,7 @@ from ksql.serving import ResultStream, is_brief
 from server.answers.row_encoders import (
     FORMS_OF_QUERY,
     FORMS_OF_QUERY_STREAM,
-    Form,
+    AnswerForm,
     StreamedRows,
     Writer,
 )
@@ -128,7 +128,7 @@ async def _answer(
     properties: Mapping[str, Mapping[str, str]],
 ) -> Response:
     context = context_of(request)
-    writer: Callable[[ResultStream], Form] = form
+    writer: Callable[[ResultStream], AnswerForm] = form
     if is_on(properties["request"], DEBUG) and issubclass(form, StreamedRows):
         writer = partial(form, source_host=context.service.host)
     stream = await context.query(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _EVERYTHING: Final = ast.QueryControl("TERMINATE", None, everything=True)
 
 
-class BadPattern(KsqlError):
+class BadDeletionPattern(KsqlError):
     """A pattern for the names of topics that is no regular expression."""
 
     def __init__(self, pattern: str, reason: str) -> None:
@@ -38,14 +38,14 @@ def _pattern(text: str) -> JavaRegex:
     try:
         return compile_whole(text)
     except EvaluationError as error:
-        raise BadPattern(excerpt(text), str(error)) from error
+        raise BadDeletionPattern(excerpt(text), str(error)) from error
 
 
 def _fits(pattern: JavaRegex, name: str) -> bool:
     try:
         return pattern.search(name) is not None
     except EvaluationError as error:
-        raise BadPattern(excerpt(pattern.pattern), str(error)) from error
+        raise BadDeletionPattern(excerpt(pattern.pattern), str(error)) from error
 
 
 def end_cluster(
@@ -60,7 +60,7 @@ def end_cluster(
 
     What queries kept for themselves is deleted with them, the command topic at last. ``ended`` is
     called between: from then on a missing command topic is no surprise.
-    Raises: BadPattern, RequestFailed.
+    Raises: BadDeletionPattern, RequestFailed.
     """
     patterns = [_pattern(text) for text in delete_topics]
     catalog = services.engine.catalog

@@ -74,7 +74,7 @@ class _Observation:
     end_s: float = 0.0
 
 
-def _end(held: Lease, entry: Entry) -> float:
+def _end(held: Lease, entry: LeaseContent) -> float:
     """Return until when the right surely holds, by this machine's clock.
 
     Another machine's clocks say nothing here. But a renewal that is seen was made after the look
@@ -97,7 +97,7 @@ _looks: dict[Lease, _Observation] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LeaseContent:
     """The content of the file: its end, by the clock since the machine's start and by wall time.
 
     ``written_s`` is when it was written, by the first of them.
@@ -120,11 +120,11 @@ class Entry:
         return max(0.0, self.until_ms / 1000 - time.time())
 
 
-def read(file: Path) -> Entry | None:
+def read(file: Path) -> LeaseContent | None:
     """Return the content of the file; None if there is no readable one."""
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
-        return Entry(
+        return LeaseContent(
             claim=str(body["claim"]),
             boot=str(body["boot"]),
             until_s=float(body["until.s"]),

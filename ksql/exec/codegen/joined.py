@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.exec.codegen.emission import EmittedRows, emission
-from ksql.exec.operators.joining.joins import JoinProcessor, Rows
+from ksql.exec.operators.joining.joins import JoinProcessor, JoinTable
 from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats import EncodeError
 
@@ -63,7 +63,7 @@ class Joined:
         self, records: Sequence[Record], store: Store, log: LogError
     ) -> list[OutRecord] | None:
         """Return what follows from records in processing order; None if it cannot be encoded."""
-        rows, emitted = Rows(self._processor.table, store), EmittedRows.nothing()
+        rows, emitted = JoinTable(self._processor.table, store), EmittedRows.nothing()
         rows.load(records)
         self._run(records, rows, *emitted.adds, self._row_logger(rows, log))
         try:
@@ -73,7 +73,7 @@ class Joined:
         rows.store_changes()
         return out
 
-    def _row_logger(self, rows: Rows, log: LogError) -> LogError:
+    def _row_logger(self, rows: JoinTable, log: LogError) -> LogError:
         """Log for a record of the stream; the entry has the joined row."""
         last: list[Any] = [None, None]
         processor = self._processor

@@ -138,7 +138,7 @@ Token = tuple[str, bool]
 """A character of the pattern, and whether it is a wildcard."""
 
 
-class BadPattern(ValueError):
+class BadLikePattern(ValueError):
     """A LIKE pattern that ends in its escape character."""
 
     def __init__(self, pattern: str) -> None:
@@ -156,7 +156,7 @@ class LongPattern(ValueError):
 def like_test(pattern: str, escape: str | None) -> Test:
     """Return a test whether a whole text fits the pattern.
 
-    Raises: BadPattern, LongPattern.
+    Raises: BadLikePattern, LongPattern.
     """
     tokens = _tokens(pattern, escape)
     if (_ONE, True) in tokens:
@@ -180,7 +180,7 @@ def is_like_pattern(pattern: str, escape: str | None) -> bool:
     """Return whether the pattern can be compiled: it does not end in its escape character."""
     try:
         like_test(pattern, escape)
-    except (BadPattern, LongPattern):
+    except (BadLikePattern, LongPattern):
         return False
     return True
 
@@ -188,7 +188,7 @@ def is_like_pattern(pattern: str, escape: str | None) -> bool:
 def like(text: str | None, pattern: str | None, escape: str | None) -> bool:
     """Return whether the whole text fits the pattern.
 
-    Raises: NullOperand, BadPattern, LongPattern.
+    Raises: NullOperand, BadLikePattern, LongPattern.
     """
     if text is None or pattern is None:
         raise NullOperand
@@ -202,7 +202,7 @@ def _tokens(pattern: str, escape: str | None) -> list[Token]:
         if char == escape:
             escaped = next(chars, None)
             if escaped is None:
-                raise BadPattern(pattern)
+                raise BadLikePattern(pattern)
             tokens.append((escaped, False))
         else:
             tokens.append((char, char in (_MANY, _ONE)))

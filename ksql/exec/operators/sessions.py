@@ -24,7 +24,7 @@ from ksql.exec.operators.base import (
 )
 from ksql.exec.operators.commit_intervals import CommitIntervals, by_time
 from ksql.exec.operators.folds import Folds, State, log_failure, logged_before, stepped
-from ksql.exec.operators.sessionstate import Bucket, Group, Session, SessionWindows
+from ksql.exec.operators.sessionstate import Bucket, Session, SessionGroup, SessionWindows
 from ksql.exec.operators.suppress import ClosingSessions
 from ksql.exec.operators.timers import Timers
 
@@ -146,7 +146,7 @@ class SessionProcessor(PausingProcessor):
             return states[0], ()
         return folds.init(), copy.deepcopy(states)
 
-    def _known(self, group: Group, session: Session) -> Row | None:
+    def _known(self, group: SessionGroup, session: Session) -> Row | None:
         """Return the row that consumers have of a session, if any.
 
         Without HAVING just key and bounds.
@@ -156,7 +156,7 @@ class SessionProcessor(PausingProcessor):
             return (*group.values, *(None,) * self.results, end, session.start, end)
         return self.row(group, session, logged_before)
 
-    def row(self, group: Group, session: Session, log: LogError) -> Row | None:
+    def row(self, group: SessionGroup, session: Session, log: LogError) -> Row | None:
         """Return the row of a session; None, and logged, if a function fails."""
         if session.state is None:
             session.state = self.folds.complete(session.stored)
@@ -192,11 +192,15 @@ class _EveryChange:
         self._keep_old = processor.keep_old
         self._out: list[Record] = []
 
-    def removed(self, _group: Group, session: Session, old: Row | None, record: Record) -> None:
+    def removed(
+        self, _group: SessionGroup, session: Session, old: Row | None, record: Record
+    ) -> None:
         """Delete the row of a session."""
         self._out.append(_changed(record, None, session.end, old))
 
-    def updated(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
+    def updated(
+        self, group: SessionGroup, session: Session, old: Row | None, record: Record
+    ) -> None:
         """Emit the row of a session; ``old`` is what consumers have of it."""
         known = old if self._keep_old else None
         row = self._row(group, session, self._log)
@@ -221,7 +225,9 @@ class _LastChange:
         self._log = log
         self._pending: dict[Hashable, _Change] = {}
 
-    def removed(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
+    def removed(
+        self, group: SessionGroup, session: Session, old: Row | None, record: Record
+    ) -> None:
         """Delete the row of a session, if it was ever emitted."""
         former = self._pending.pop(_place(group, session), None)
         if former is None:
@@ -229,7 +235,9 @@ class _LastChange:
         elif former.old is not None:
             self._put(_Change(group, session, former.old, record, gone=True))
 
-    def updated(self, group: Group, session: Session, old: Row | None, record: Record) -> None:
+    def updated(
+        self, group: SessionGroup, session: Session, old: Row | None, record: Record
+    ) -> None:
         """Emit the row of a session; it may have been deleted a moment ago."""
         former = self._pending.pop(_place(group, session), None)
         self._put(_Change(group, session, former.old if former else old, record))
@@ -273,14 +281,14 @@ _Emission = _EveryChange | _LastChange | ClosingSessions
 class _Change:
     """``old`` is the row that consumers have, if any; ``gone`` deletes it."""
 
-    group: Group
+    group: SessionGroup
     session: Session
     old: Row | None
     record: Record
     gone: bool = False
 
 
-def _place(group: Group, session: Session) -> Hashable:
+def _place(group: SessionGroup, session: Session) -> Hashable:
     return group.key, session.start, session.end
 
 

@@ -77,7 +77,7 @@ class Session:
 
 
 @dataclass(slots=True)
-class Group:
+class SessionGroup:
     """The sessions of a group that a call may meet, in order; ``changed`` are slices to write."""
 
     key: bytes
@@ -129,7 +129,7 @@ class Bucket:
         self._slices = set(slices)
         self._sorted = sorted(slices)
         self._earliest: Mapping[bytes, int] = {}
-        self._groups: dict[bytes, Group] = {}
+        self._groups: dict[bytes, SessionGroup] = {}
         self.stream_time = stream_time
         self.latest_end = latest_end
 
@@ -188,11 +188,13 @@ class Bucket:
             if due_keys:
                 self._store.load(_space(number), due_keys)
 
-    def group(self, key: bytes) -> Group:
+    def group(self, key: bytes) -> SessionGroup:
         """Return the group of a key that was loaded."""
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(key, tuple(keys.unpack(key)), self._stored(key))
+            group = self._groups[key] = SessionGroup(
+                key, tuple(keys.unpack(key)), self._stored(key)
+            )
         return group
 
     def _stored(self, key: bytes) -> list[Session]:
@@ -204,7 +206,7 @@ class Bucket:
                 sessions += [Session(start, end, None, stored) for start, end, stored in entry]
         return sessions
 
-    def replace(self, group: Group, span: slice, session: Session) -> None:
+    def replace(self, group: SessionGroup, span: slice, session: Session) -> None:
         """Put the session where those at the place were.
 
         One that is not found any more may be there with the same bounds: it takes its place, too.
@@ -231,7 +233,7 @@ class Bucket:
             self._store.drop(_space(number))
         self._store.put(_META, _CLOCK, [self.stream_time, self.latest_end, sorted(reach)])
 
-    def _write_slice(self, group: Group, number: int, generation_mark: bytes | None) -> None:
+    def _write_slice(self, group: SessionGroup, number: int, generation_mark: bytes | None) -> None:
         low = number * self._length
         first = bisect_left(group.sessions, low, key=_end)
         last = bisect_left(group.sessions, low + self._length, key=_end)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ksql.core import Row
-    from ksql.exec.operators.sessionstate import Bucket, Group, Session
+    from ksql.exec.operators.sessionstate import Bucket, Session, SessionGroup
 
 
 FORGOTTEN = "forgotten before it was emitted, as stream time went beyond its RETENTION"
@@ -237,7 +237,7 @@ class ClosingSessions:
         bucket: Bucket,
         store: Store,
         order: KeyOrder,
-        row: Callable[[Group, Session, LogError], Row | None],
+        row: Callable[[SessionGroup, Session, LogError], Row | None],
         log: LogError,
     ) -> None:
         self._bucket = bucket
@@ -266,11 +266,15 @@ class ClosingSessions:
                 earliest[key] = min(end, earliest.get(key, end))
         heapify(self._waiting)
 
-    def removed(self, group: Group, session: Session, _old: Row | None, _record: Record) -> None:
+    def removed(
+        self, group: SessionGroup, session: Session, _old: Row | None, _record: Record
+    ) -> None:
         """Let a session that is no more wait no longer."""
         self._forget(session_key(group.key, session.start, session.end), session.end)
 
-    def updated(self, group: Group, session: Session, old: Row | None, _record: Record) -> None:
+    def updated(
+        self, group: SessionGroup, session: Session, old: Row | None, _record: Record
+    ) -> None:
         """Let a session wait, if it did not before under the same bounds."""
         if old is not None:
             return

@@ -62,7 +62,7 @@ class _Comparison:
                 if reader.kind != writer.kind and writer.kind not in wider:
                     yield self._type_mismatch(reader, writer, path)
             case (
-                (tree.Record(), tree.Record())
+                (tree.RecordType(), tree.RecordType())
                 | (tree.Enum(), tree.Enum())
                 | (tree.Fixed(), tree.Fixed())
             ):
@@ -99,7 +99,7 @@ class _Comparison:
                     f"expected: {writer.name}",
                 )
         match reader, writer:
-            case tree.Record(), tree.Record():
+            case tree.RecordType(), tree.RecordType():
                 yield from self._fields(reader, writer, path)
             case tree.Enum(), tree.Enum():
                 yield from self._symbols(reader, writer, f"{path}/symbols")
@@ -114,7 +114,9 @@ class _Comparison:
             case _:
                 return
 
-    def _fields(self, reader: tree.Record, writer: tree.Record, path: str) -> Iterator[Difference]:
+    def _fields(
+        self, reader: tree.RecordType, writer: tree.RecordType, path: str
+    ) -> Iterator[Difference]:
         written = {one.name: one for one in writer.fields}
         for index, one in enumerate(reader.fields):
             where = f"{path}/fields/{index}"

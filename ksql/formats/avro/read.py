@@ -117,7 +117,7 @@ def _leaf(kind: str, var: str) -> list[str]:
             return [*_size(), f"{var} = data[p : p + n]; p += n"]
 
 
-class _Reader(Draft):
+class _AvroRowReader(Draft):
     """Writes ``row(data)`` for one writer schema and the declared columns."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class _Reader(Draft):
                 return [f"{var}, p = {self._map(node, value, path)}(data, p)"]
             case model.Map(_, value) if entries := _entries(node):
                 return [f"{var}, p = {self._entries(entries, value, path)}(data, p)"]
-            case model.Struct() if isinstance(node, tree.Record):
+            case model.Struct() if isinstance(node, tree.RecordType):
                 return [f"{var}, p = {self._struct(node, target, path)}(data, p)"]
             case model.Primitive() | model.Decimal() if isinstance(
                 node, tree.Primitive | tree.Fixed | tree.Enum
@@ -216,7 +216,7 @@ class _Reader(Draft):
                 return kind == "null"
             case tree.Fixed(size=size):
                 return size == 0
-            case tree.Record(fields=fields):
+            case tree.RecordType(fields=fields):
                 if node not in self._nothing:
                     self._nothing[node] = False  # a record that holds itself has no end
                     self._nothing[node] = all(self.takes_nothing(one.type) for one in fields)
@@ -239,7 +239,9 @@ class _Reader(Draft):
         loop = ["for _ in range(c):", *indent([*key, *one, "out[k] = x"])]
         return self._blocks('out = {}; k = ""', loop, '    raise bad.under(f".{k}.value")')
 
-    def _entries(self, entries: tuple[tree.Record, Node, Node], value: SqlType, path: str) -> str:
+    def _entries(
+        self, entries: tuple[tree.RecordType, Node, Node], value: SqlType, path: str
+    ) -> str:
         """Return a map that was written as an array of records of a key and a value."""
         record, key, item = entries
         one: list[str] = []
@@ -265,14 +267,14 @@ class _Reader(Draft):
         ]
         return self._function(body)
 
-    def _struct(self, node: tree.Record, target: model.Struct, path: str) -> str:
+    def _struct(self, node: tree.RecordType, target: model.Struct, path: str) -> str:
         members = tuple((f.name, f.type) for f in target.fields)
         lines, names = self.members(node, members, path)
         pairs = ", ".join(f"{n!r}: {var}" for (n, _), var in zip(members, names, strict=True))
         return self._function([*lines, f"return {{{pairs}}}, p"])
 
     def members(
-        self, node: tree.Record, members: tuple[tuple[str, SqlType], ...], path: str
+        self, node: tree.RecordType, members: tuple[tuple[str, SqlType], ...], path: str
     ) -> tuple[list[str], list[str]]:
         """Return lines that read the record's fields in order, and the members' variables."""
         variables = [f"a{i}" for i in range(len(members))]
@@ -314,13 +316,13 @@ class _Reader(Draft):
             case _:
                 return [f"p = {self._skipper(node)}(data, p)"]
 
-    def _skipper(self, node: tree.Array | tree.Map | tree.Union | tree.Record) -> str:
+    def _skipper(self, node: tree.Array | tree.Map | tree.Union | tree.RecordType) -> str:
         """Return a function, as a record may hold itself."""
         if node in self._skips:
             return self._skips[node]
         name = self._skips[node] = self.add(None)
         match node:
-            case tree.Record(fields=fields):
+            case tree.RecordType(fields=fields):
                 body = [line for field in fields for line in self.skip(field.type)]
             case tree.Union(branches):
                 body = [*_long("n")]
@@ -374,9 +376,9 @@ _SKIP_BLOCK = [
 ]
 
 
-def _entries(node: Node) -> tuple[tree.Record, Node, Node] | None:
+def _entries(node: Node) -> tuple[tree.RecordType, Node, Node] | None:
     """Record, key and value of an array that stands for a map."""
-    if isinstance(node, tree.Array) and isinstance(node.items, tree.Record):
+    if isinstance(node, tree.Array) and isinstance(node.items, tree.RecordType):
         fields = {field.name: field.type for field in node.items.fields}
         if set(fields) == {"key", "value"}:
             return node.items, fields["key"], fields["value"]
@@ -390,7 +392,7 @@ def row_reader(
 
     Raises: UnreadableValue where the schema and the columns do not go together.
     """
-    reader = _Reader()
+    reader = _AvroRowReader()
     absent: list[str] = []
     if isinstance(node, tree.Union) and wrapped and len(node.real) == 1:
         index = node.branches.index(node.real[0])
@@ -398,7 +400,7 @@ def row_reader(
         node = node.real[0]
     if not wrapped:
         lines, names = reader.read(node, "a0", columns[0].type, "$"), ["a0"]
-    elif isinstance(node, tree.Record):
+    elif isinstance(node, tree.RecordType):
         lines, names = reader.members(node, tuple((c.name, c.type) for c in columns), "$")
     else:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))

@@ -67,7 +67,7 @@ def connect_type(
             return _entries(items, item_type) or Items(item_type)
         case tree.Map(values):
             return Entries(connect.STRING, connect_type(values, inside, room))
-        case tree.Record():
+        case tree.RecordType():
             members = (
                 Member(f.name, connect_type(f.type, inside, room), required=is_required(f))
                 for f in node.fields
@@ -86,7 +86,7 @@ def connect_type(
 
 def _entries(items: Node, item_type: ConnectType) -> Entries | None:
     """Return the map of texts that Connect has written as an array."""
-    if not isinstance(items, tree.Record) or not isinstance(item_type, Group):
+    if not isinstance(items, tree.RecordType) or not isinstance(item_type, Group):
         return None
     if items.name != _ENTRY_NAME and items.props.get("connect.internal.type") != _ENTRY:
         return None
@@ -104,7 +104,7 @@ def is_required(field: tree.Field) -> bool:
 
 def branch_name(node: Node) -> str:
     """Return the name of the field that a branch of a union becomes."""
-    return node.short if isinstance(node, tree.Enum | tree.Record) else node.kind
+    return node.short if isinstance(node, tree.Enum | tree.RecordType) else node.kind
 
 
 # --- for columns ------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def _check(part: Node | tree.Field, schema: Json) -> None:
             _check_union(part)
         case tree.Field():
             _check_field(part, schema)
-        case tree.Fixed() | tree.Enum() | tree.Record():
+        case tree.Fixed() | tree.Enum() | tree.RecordType():
             _check_named(part, schema)
         case _:
             return
@@ -70,7 +70,7 @@ def _check_field(field: tree.Field, schema: Json) -> None:
         )
 
 
-def _check_named(named: tree.Fixed | tree.Enum | tree.Record, schema: Json) -> None:
+def _check_named(named: tree.Fixed | tree.Enum | tree.RecordType, schema: Json) -> None:
     if not isinstance(schema.get("namespace"), str | None):
         raise BrokenAvro(f"{shown(schema['namespace'])} is no name")
     for part in named.name.removeprefix(".").split("."):
@@ -79,7 +79,7 @@ def _check_named(named: tree.Fixed | tree.Enum | tree.Record, schema: Json) -> N
         raise BrokenAvro(f"{named.name} cannot be defined again")
     _check_texts(schema, "aliases")
     match named:
-        case tree.Record():
+        case tree.RecordType():
             for name, times in Counter(one.name for one in named.fields).items():
                 if times > 1:
                     raise BrokenAvro(f'"{named.name}" has two fields "{name}"')
@@ -126,7 +126,7 @@ def _fits(value: Json, type_: Node) -> bool:
             return isinstance(value, dict) and all(_fits(one, values) for one in value.values())
         case tree.Union(branches):
             return any(_fits(value, one) for one in branches)
-        case tree.Record():
+        case tree.RecordType():
             return isinstance(value, dict) and all(
                 _fits(value[one.name], one.type) if one.name in value else one.has_default
                 for one in type_.fields

@@ -58,7 +58,7 @@ def parse(text: str, imported: Iterable[str] = (), rules: Rules = READING) -> No
     Raises: BrokenAvro.
     """
     try:
-        reader = _Reader(rules)
+        reader = _AvroSchemaReader(rules)
         waiting = [document(one) for one in imported]
         for _ in range(len(waiting)):  # in an order in which each finds the names it needs
             waiting = [one for one in waiting if not reader.knows(one)]
@@ -80,10 +80,10 @@ def document(text: str) -> Json:
         raise BrokenAvro(str(error)) from error
 
 
-class _Reader:
+class _AvroSchemaReader:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._named: dict[str, tree.Fixed | tree.Enum | tree.Record] = {}
+        self._named: dict[str, tree.Fixed | tree.Enum | tree.RecordType] = {}
 
     def knows(self, schema: Json) -> bool:
         before = dict(self._named)
@@ -144,12 +144,12 @@ class _Reader:
         return node
 
     def _record(self, schema: dict[str, Json], space: str, props: dict[str, Json]) -> Node:
-        record = tree.Record(*_named(schema, space), props)
+        record = tree.RecordType(*_named(schema, space), props)
         self._define(record)
         record.fields += (self._field(one, record) for one in _listed(schema, "fields"))
         return record
 
-    def _field(self, schema: Json, record: tree.Record) -> tree.Field:
+    def _field(self, schema: Json, record: tree.RecordType) -> tree.Field:
         if not isinstance(schema, dict):
             raise BrokenAvro(f'a field of "{record.name}" is no object')
         field = tree.Field(
@@ -165,7 +165,7 @@ class _Reader:
         self._rules.check(field, schema)
         return field
 
-    def _define(self, named: tree.Fixed | tree.Enum | tree.Record) -> Node:
+    def _define(self, named: tree.Fixed | tree.Enum | tree.RecordType) -> Node:
         if named.name in self._named and not self._rules.redefines:
             raise BrokenAvro(f'"{named.name}" is defined twice')
         self._named[named.name] = named
@@ -245,10 +245,10 @@ class _Printer:
                 return {"type": "map", "values": self.json(values, space), **self._props(props)}
             case tree.Union(branches):
                 return [self.json(one, space) for one in branches]
-            case tree.Fixed() | tree.Enum() | tree.Record():
+            case tree.Fixed() | tree.Enum() | tree.RecordType():
                 return self._named(type_, space)
 
-    def _named(self, type_: tree.Fixed | tree.Enum | tree.Record, space: str) -> Json:
+    def _named(self, type_: tree.Fixed | tree.Enum | tree.RecordType, space: str) -> Json:
         if type_.imported or type_.name in self._seen:
             return type_.short if type_.space == space else type_.name
         self._seen.add(type_.name)
@@ -258,7 +258,7 @@ class _Printer:
         if type_.doc is not None:
             out["doc"] = type_.doc
         match type_:
-            case tree.Record():
+            case tree.RecordType():
                 out["fields"] = [self._field(one, type_.space) for one in type_.fields]
             case tree.Enum():
                 out["symbols"] = type_.symbols

@@ -157,13 +157,13 @@ class Field:
 
 
 @dataclass(eq=False)
-class Record(Named):
+class RecordType(Named):
     """Fields, which may lead back to the record."""
 
     fields: list[Field] = field(default_factory=list)
 
 
-Node = Primitive | Array | Map | Union | Fixed | Enum | Record
+Node = Primitive | Array | Map | Union | Fixed | Enum | RecordType
 
 
 def is_null(node: Node) -> bool:

@@ -94,7 +94,7 @@ def _missing(name: str) -> bytes:
     raise EncodeError(f'Invalid value: null used for required field: "{name}"')
 
 
-class _Writer(Draft):
+class _AvroRowWriter(Draft):
     """Writes ``bytes_of(row)`` for a schema and the columns that fill it."""
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class _Writer(Draft):
             case tree.Array(items) if isinstance(type_, model.Array):
                 item = self.value(items, type_.item, "x", name, None)
                 return self._items(var, f"{item} for x in v")
-            case tree.Array(tree.Record(fields=fields)) if isinstance(type_, model.Map):
+            case tree.Array(tree.RecordType(fields=fields)) if isinstance(type_, model.Map):
                 both = {"key": ("k", model.STRING), "value": ("x", type_.value)}
                 parts = [
                     self.value(f.type, both[f.name][1], both[f.name][0], name, None) for f in fields
@@ -164,7 +164,7 @@ class _Writer(Draft):
                 item = self.value(values, type_.value, "x", name, None)
                 key = f"(no_key({name!r}) if k is None else text(k))"
                 return self._items(var, f"{key} + {item} for k, x in v.items()")
-            case tree.Record() if isinstance(type_, model.Struct):
+            case tree.RecordType() if isinstance(type_, model.Struct):
                 function = self.record(node, {f.name: f.type for f in type_.fields})
                 return f"{function}({var})"
             case _:
@@ -176,7 +176,7 @@ class _Writer(Draft):
         self.define(f"{function}(v)", [body])
         return f"{function}({var})"
 
-    def record(self, node: tree.Record, members: dict[str, SqlType]) -> str:
+    def record(self, node: tree.RecordType, members: dict[str, SqlType]) -> str:
         """Return a function from a struct to the record's bytes."""
         function = self.add(None)
         lines, parts = [], []
@@ -245,7 +245,7 @@ def _fitting_branch(node: tree.Union, type_: SqlType) -> tuple[int, Node | None]
                 return index, branch
             case (tree.Array(), model.Array()) | (tree.Map() | tree.Array(), model.Map()):
                 return index, branch
-            case tree.Record(), model.Struct():
+            case tree.RecordType(), model.Struct():
                 return index, branch
             case _:
                 continue
@@ -282,7 +282,7 @@ def _literal(node: Node, value: Any) -> bytes:
         case tree.Map(values):
             pairs = (_write_text(k) + _literal(values, one) for k, one in value.items())
             return _write_long(len(value)) + b"".join(pairs) + b"\0" if value else b"\0"
-        case tree.Record(fields=fields):
+        case tree.RecordType(fields=fields):
             return b"".join(
                 _literal(f.type, value[f.name]) if f.name in value else default_bytes(f) or b""
                 for f in fields
@@ -307,12 +307,12 @@ def row_writer(
 
     Without wrapping, a null column is no bytes at all.
     """
-    writer = _Writer()
+    writer = _AvroRowWriter()
     members = {c.name: c.type for c in columns}
     if isinstance(node, tree.Union) and len(node.real) == 1 and wrapped:
         prefix += _write_long(node.branches.index(node.real[0]))
         node = node.real[0]
-    if wrapped and isinstance(node, tree.Record):
+    if wrapped and isinstance(node, tree.RecordType):
         variables = {c.name: f"a{i}" for i, c in enumerate(columns)}
         parts = []
         for field in node.fields:

@@ -64,7 +64,7 @@ _SCALARS: dict[SqlType, tuple[str, Callable[[Value, str], Any]]] = {
 }
 
 
-class _Reader(Draft):
+class _JsonRowReader(Draft):
     """Writes the functions that turn parsed JSON into rows."""
 
     def convert(self, type_: SqlType, var: str, path: str) -> list[str]:
@@ -210,9 +210,9 @@ def _taken_of_each(taken: Sequence[str], names: Sequence[str], match: str) -> li
     ]
 
 
-def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _Reader:
+def _row_reader(columns: tuple[Column, ...], *, wrapped: bool) -> _JsonRowReader:
     """Return the source of ``row(d)`` and of ``rows(items, again)``, which hold the same lines."""
-    reader = _Reader({"UnreadableValue": UnreadableValue})
+    reader = _JsonRowReader({"UnreadableValue": UnreadableValue})
     if wrapped:
         whole = model.Struct(tuple(model.Field(c.name, c.type) for c in columns))
         refuse = reader.add(partial(wrong_kind, target=str(whole), path=""))
@@ -338,7 +338,7 @@ def _needs_care(type_: SqlType) -> bool:
     return isinstance(type_, model.Decimal) or type_ in (model.DOUBLE, model.BYTES)
 
 
-class _Writer(Draft):
+class _JsonRowWriter(Draft):
     """Writes the functions that turn rows into what orjson prints as we want it."""
 
     def convert(self, type_: SqlType, expr: str) -> str:
@@ -405,14 +405,14 @@ def _print(document: Value, index: int = 0) -> bytes:
         raise EncodeError(f"Cannot write as JSON: {error}", index) from error
 
 
-def _new_writer() -> _Writer:
-    return _Writer(
+def _new_writer() -> _JsonRowWriter:
+    return _JsonRowWriter(
         {"_decimal": _decimal, "_base64": _base64, "_double": _double, "_odd": _odd_double}
     )
 
 
 def _document(
-    writer: _Writer, columns: tuple[Column, ...], variables: Sequence[str], *, wrapped: bool
+    writer: _JsonRowWriter, columns: tuple[Column, ...], variables: Sequence[str], *, wrapped: bool
 ) -> tuple[list[str], str]:
     """Return statements and the code of what is printed for a row, whose columns are variables."""
     prepare, values = [], []
@@ -439,7 +439,7 @@ def printing(columns: tuple[Column, ...]) -> Printing:
     return Printing(document, nested, _print_all)
 
 
-def _row_writer(columns: tuple[Column, ...], *, wrapped: bool) -> _Writer:
+def _row_writer(columns: tuple[Column, ...], *, wrapped: bool) -> _JsonRowWriter:
     """Return the source of ``document(row)`` and ``documents(rows)``, which share their lines."""
     writer = _new_writer()
     variables = [f"a{i}" for i in range(len(columns))]

@@ -69,7 +69,7 @@ def connect_type(text: str, imported: Mapping[str, str] | None = None) -> Connec
     documents = {name: document(one) for name, one in (imported or {}).items()}
     root = document(text)
     try:
-        return _Reader(root, documents).type(root, root, ())
+        return _JsonSchemaReader(root, documents).type(root, root, ())
     except RecursionError as error:
         raise BrokenJsonSchema("it is nested too deeply") from error
 
@@ -85,7 +85,7 @@ def document(text: str) -> Json:
         raise BrokenJsonSchema(str(error)) from error
 
 
-class _Reader:
+class _JsonSchemaReader:
     def __init__(self, root: Json, imported: dict[str, Json]) -> None:
         self._root = root
         self._imported = imported

@@ -131,7 +131,7 @@ def _each_value(text: Convert | None, convert: Convert | None, items: Value) -> 
     return out
 
 
-class _Reader(Draft):
+class _ProtobufRowReader(Draft):
     """Writes ``row(m)`` for a message and the declared columns."""
 
     def __init__(self, messages: Messages) -> None:
@@ -250,7 +250,7 @@ def row_reader(
 
     Raises: UnreadableValue where the message and the columns do not go together.
     """
-    reader = _Reader(messages)
+    reader = _ProtobufRowReader(messages)
     lines, names = reader.members(message, tuple((c.name, c.type) for c in columns), "")
     result = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     reader.names["parse"] = messages.message_class(message).FromString
@@ -321,7 +321,7 @@ _ZEROS: Final[Mapping[SqlType, object]] = {
 }
 
 
-class _Writer(Draft):
+class _ProtobufRowWriter(Draft):
     """Writes ``message(row)`` for a message and the columns that fill it."""
 
     def __init__(self, messages: Messages) -> None:
@@ -406,7 +406,7 @@ def row_writer(
     messages: Messages, message: Descriptor, columns: tuple[Column, ...], prefix: bytes
 ) -> Callable[[Row], bytes]:
     """Return a function from a row to that message's bytes with the prefix before them."""
-    writer = _Writer(messages)
+    writer = _ProtobufRowWriter(messages)
     variables = [f"a{i}" for i in range(len(columns))]
     values = {c.name: (c.type, var) for c, var in zip(columns, variables, strict=True)}
     take = [f"{', '.join(variables)}, = row"] if columns else []

@@ -14,7 +14,7 @@ from server.cli.grid import clean
 from server.cli.migrations.check import FileRefused, disallowed, dry_run, in_its_place
 from server.cli.migrations.failure import SERVER_ERRORS, MigrationFailed, reason_of
 from server.cli.migrations.lock import ApplyLock
-from server.cli.migrations.metadata import CURRENT, NONE, Entry, Metadata, State, reason
+from server.cli.migrations.metadata import CURRENT, NONE, Metadata, State, VersionRow, reason
 from server.cli.migrations.project import MigrationFile, Say, checksum
 from server.cli.migrations.statements import (
     Allowed,
@@ -95,7 +95,7 @@ class Progress:
         return cls(len(done), checksum("\n".join(texts).encode()))
 
     @classmethod
-    def read(cls, entry: Entry | None) -> Progress:
+    def read(cls, entry: VersionRow | None) -> Progress:
         """Return the progress that a row of the metadata keeps."""
         count, _, digest = ("" if entry is None else entry.checksum).partition(":")
         return cls(int(count), digest) if count.isdecimal() else cls(0, "")
@@ -166,7 +166,7 @@ class Applying:
             self.say("Dry run complete. No migrations were actually applied.")
             return
         kept = Progress.read(self.metadata.entry(progress_key(file.version)))
-        running = Entry(
+        running = VersionRow(
             version_key=CURRENT,
             version=str(file.version),
             name=file.name,
@@ -189,7 +189,7 @@ class Applying:
         self._verify(file)
         self.say("Successfully migrated")
 
-    def _record_failure(self, run: FileRun, running: Entry, why: str) -> None:
+    def _record_failure(self, run: FileRun, running: VersionRow, why: str) -> None:
         """Write the error, and wait until the table has it: the next command reads it there.
 
         Raises: MigrationFailed with both errors.
@@ -201,7 +201,7 @@ class Applying:
         except (MigrationFailed, *SERVER_ERRORS) as failed:
             raise MigrationFailed(f"{why}\n{reason_of(failed)}") from failed
 
-    def _record(self, running: Entry, state: State, why: str = "") -> None:
+    def _record(self, running: VersionRow, state: State, why: str = "") -> None:
         """Write a state of a version.
 
         Raises: MigrationFailed.
@@ -230,7 +230,7 @@ class Applying:
 class FileRun:
     """One file on its way: its statements in order, checked in batches, executed one by one."""
 
-    def __init__(self, applying: Applying, file: MigrationFile, running: Entry) -> None:
+    def __init__(self, applying: Applying, file: MigrationFile, running: VersionRow) -> None:
         self._applying = applying
         self._file = file
         self._running = running

@@ -9,7 +9,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from server.cli.grid import Grid, clean
-from server.cli.migrations.metadata import NO_ERROR, Entry, Metadata
+from server.cli.migrations.metadata import NO_ERROR, Metadata, VersionRow
 from server.cli.migrations.project import MigrationFile
 from server.cli.screen import Screen
 
@@ -38,7 +38,7 @@ def show(metadata: Metadata, files: Sequence[MigrationFile], screen: Screen) -> 
     screen.show(Grid(HEADERS, [_row(file, known.get(str(file.version))) for file in files]))
 
 
-def _row(file: MigrationFile, entry: Entry | None) -> list[str]:
+def _row(file: MigrationFile, entry: VersionRow | None) -> list[str]:
     if entry is None:
         return [str(file.version), file.name, "PENDING", *[NO_ERROR] * 4]
     return [

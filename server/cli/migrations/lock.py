@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from server.cli.migrations.failure import SERVER_ERRORS, MigrationFailed, reason_of
-from server.cli.migrations.metadata import NONE, Entry, Metadata
+from server.cli.migrations.metadata import NONE, Metadata, VersionRow
 from server.cli.migrations.project import Say
 
 CLAIM = "CURRENT/apply"
@@ -29,7 +29,7 @@ class ApplyLock:
         self._metadata = metadata
         self._say = say
         self._now_ms = now_ms
-        self._claim = Entry(
+        self._claim = VersionRow(
             version_key=CLAIM,
             version=CLAIM,
             name=f"process {os.getpid()} on {socket.gethostname()}",
@@ -71,7 +71,7 @@ class ApplyLock:
         except MigrationFailed:
             return False
 
-    def _is_mine(self, holder: Entry | None) -> bool:
+    def _is_mine(self, holder: VersionRow | None) -> bool:
         return holder is not None and holder.checksum == self._claim.checksum
 
     def release(self) -> None:
@@ -82,19 +82,19 @@ class ApplyLock:
         except MigrationFailed as failed:
             self._say(f"{failed}\nThe next apply needs --take-over.")
 
-    def _holder(self) -> Entry | None:
+    def _holder(self) -> VersionRow | None:
         return holder_of(self._metadata.events(CLAIM))
 
-    def _write(self, entry: Entry) -> None:
+    def _write(self, entry: VersionRow) -> None:
         try:
             self._metadata.write(entry, CLAIM)
         except SERVER_ERRORS as error:
             raise MigrationFailed(f"Failed to write the claim: {reason_of(error)}") from error
 
 
-def holder_of(events: Iterable[Entry]) -> Entry | None:
+def holder_of(events: Iterable[VersionRow]) -> VersionRow | None:
     """Return the claim that counts after these events, in their order; None if none does."""
-    holder: Entry | None = None
+    holder: VersionRow | None = None
     for event in events:
         if event.state == "RUNNING":
             if holder is None or event.previous == holder.checksum:
@@ -107,13 +107,13 @@ def holder_of(events: Iterable[Entry]) -> Entry | None:
 class _LockHeld(MigrationFailed):
     """Another ``apply`` is at work, or was killed."""
 
-    def __init__(self, holder: Entry | None) -> None:
+    def __init__(self, holder: VersionRow | None) -> None:
         who = "Another apply" if holder is None else f"Another apply ({_shown(holder)})"
         super().__init__(
             f"{who} is at work: only one may be. If it was killed, run apply with --take-over."
         )
 
 
-def _shown(claim: Entry) -> str:
+def _shown(claim: VersionRow) -> str:
     began = datetime.fromtimestamp(int(claim.started_on) / 1000, UTC)
     return f"{claim.name}, since {began:%Y-%m-%d %H:%M:%S} UTC"

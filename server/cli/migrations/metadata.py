@@ -27,7 +27,7 @@ _LITERALLY = {"ksql.variable.substitution.enable": "false"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VersionRow:
     """One row of the table; times are milliseconds since 1970 as texts."""
 
     version_key: str
@@ -41,7 +41,7 @@ class Entry:
     error_reason: str = NO_ERROR
 
 
-_COLUMNS = ", ".join(field.name for field in fields(Entry))
+_COLUMNS = ", ".join(field.name for field in fields(VersionRow))
 
 
 class Metadata:
@@ -134,7 +134,7 @@ class Metadata:
 
     # entries
 
-    def entries(self, keys: Iterable[str]) -> dict[str, Entry]:
+    def entries(self, keys: Iterable[str]) -> dict[str, VersionRow]:
         """Return the rows of those keys that there are.
 
         Raises: MigrationFailed.
@@ -149,16 +149,18 @@ class Metadata:
             raise MigrationFailed(
                 f"Could not query metadata table {self._config.table}: {reason_of(error)}"
             ) from error
-        return {entry.version_key: entry for entry in (Entry(*map(_text, row)) for row in rows)}
+        return {
+            entry.version_key: entry for entry in (VersionRow(*map(_text, row)) for row in rows)
+        }
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> VersionRow | None:
         """Return the row of that key; None if there is none.
 
         Raises: MigrationFailed.
         """
         return self.entries([key]).get(key)
 
-    def events(self, key: str) -> list[Entry]:
+    def events(self, key: str) -> list[VersionRow]:
         """Return the events of a key, in the order in which they were written.
 
         Raises: MigrationFailed.
@@ -170,9 +172,9 @@ class Metadata:
             raise MigrationFailed(
                 f"Could not query metadata stream {self._config.stream}: {reason_of(error)}"
             ) from error
-        return [Entry(*map(_text, row)) for row in rows]
+        return [VersionRow(*map(_text, row)) for row in rows]
 
-    def version(self, version: str) -> Entry:
+    def version(self, version: str) -> VersionRow:
         """Return what is known of a version that another row names.
 
         Raises: MigrationFailed.
@@ -205,7 +207,7 @@ class Metadata:
             self.check_migrated(self.version(entry.previous), current)
         return entry.previous
 
-    def check_migrated(self, entry: Entry, following: str) -> None:
+    def check_migrated(self, entry: VersionRow, following: str) -> None:
         """Check that the version before another one was applied.
 
         Raises: MigrationFailed.
@@ -217,7 +219,7 @@ class Metadata:
                 f"Previous version status: {entry.state}"
             )
 
-    def write(self, entry: Entry, *keys: str) -> None:
+    def write(self, entry: VersionRow, *keys: str) -> None:
         """Write a row under each of those keys.
 
         Raises: ServerFailure, Unreachable.
@@ -254,7 +256,7 @@ class Metadata:
 def _stream(name: str, topic: str, replicas: int) -> str:
     columns = ", ".join(
         f"{field.name} STRING{' KEY' if field.name == 'version_key' else ''}"
-        for field in fields(Entry)
+        for field in fields(VersionRow)
     )
     return (
         f"CREATE STREAM {name} ({columns}) WITH (KAFKA_TOPIC={_quoted(topic)}, "
@@ -268,7 +270,7 @@ def _stream(name: str, topic: str, replicas: int) -> str:
 def _table(name: str, topic: str, stream: str) -> str:
     columns = ", ".join(
         f"LATEST_BY_OFFSET({field.name}) AS {field.name}"
-        for field in fields(Entry)
+        for field in fields(VersionRow)
         if field.name != "version_key"
     )
     select = f"SELECT version_key, {columns} FROM {stream} GROUP BY version_key;"  # noqa: S608
@@ -280,8 +282,8 @@ def _select(source: str, keys: Iterable[str]) -> str:
     return f"SELECT {_COLUMNS} FROM {source} WHERE version_key IN ({names});"  # noqa: S608
 
 
-def _insert(stream: str, entry: Entry, key: str) -> str:
-    texts = [key, *(getattr(entry, field.name) for field in fields(Entry)[1:])]
+def _insert(stream: str, entry: VersionRow, key: str) -> str:
+    texts = [key, *(getattr(entry, field.name) for field in fields(VersionRow)[1:])]
     values = ", ".join(map(_quoted, texts))
     return f"INSERT INTO {stream} ({_COLUMNS}) VALUES ({values});"  # noqa: S608
 

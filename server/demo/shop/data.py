@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from server.demo.data import Record, plain
+from server.demo.data import KafkaRecord, plain
 
 SCHEMA = json.dumps(
     {
@@ -111,7 +111,7 @@ class Shop:
     payments: pd.DataFrame
     clicks: pd.DataFrame
 
-    def records(self, schema_id: int) -> dict[str, Iterator[Record]]:
+    def records(self, schema_id: int) -> dict[str, Iterator[KafkaRecord]]:
         """Return the records of each topic; ``schema_id`` is that of an order's schema."""
         return {
             "customers": _json_records(self.customers, "customer_id", ("country",)),
@@ -121,12 +121,12 @@ class Shop:
             "clicks": _json_records(self.clicks, "user_id", ("page", "stay_s")),
         }
 
-    def _order_records(self, schema_id: int) -> Iterator[Record]:
+    def _order_records(self, schema_id: int) -> Iterator[KafkaRecord]:
         names = ("order_id", "time_ms", "customer_id", "product_id", "quantity", "cents")
         for order_id, time_ms, *values in _rows(self.orders, names):
-            yield Record(str(order_id).encode(), order(schema_id, *values), time_ms)
+            yield KafkaRecord(str(order_id).encode(), order(schema_id, *values), time_ms)
 
-    def _product_records(self) -> Iterator[Record]:
+    def _product_records(self) -> Iterator[KafkaRecord]:
         priced = self.products.assign(price=self.products["cents"] / 100)
         return _json_records(priced, "product_id", ("category", "price"))
 
@@ -135,11 +135,11 @@ def _rows(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[Any, ...]
     return zip(*(plain(frame[name]) for name in names), strict=True)
 
 
-def _json_records(frame: pd.DataFrame, key: str, names: Sequence[str]) -> Iterator[Record]:
+def _json_records(frame: pd.DataFrame, key: str, names: Sequence[str]) -> Iterator[KafkaRecord]:
     """Yield records in JSON; one whose first field is missing is a deletion."""
     for name, time_ms, *values in _rows(frame, (key, "time_ms", *names)):
         value = json.dumps(dict(zip(names, values, strict=True))).encode()
-        yield Record(str(name).encode(), None if values[0] is None else value, time_ms)
+        yield KafkaRecord(str(name).encode(), None if values[0] is None else value, time_ms)
 
 
 def make(orders: int) -> Shop:

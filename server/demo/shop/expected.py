@@ -15,14 +15,14 @@ from server.demo.shop.script import GRACE_MS, SESSION_GAP_MS, WITHIN_MS
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedShop:
     """The shop's records; ``orders`` with the ``partition`` and ``offset`` of each."""
 
     shop: Shop
     orders: pd.DataFrame
 
     @classmethod
-    def of(cls, shop: Shop, places: pd.DataFrame) -> Expected:
+    def of(cls, shop: Shop, places: pd.DataFrame) -> ExpectedShop:
         """Join the orders with ``places``, which has the columns order_id, partition, offset."""
         return cls(shop, shop.orders.merge(places, on="order_id", validate="one_to_one"))
 

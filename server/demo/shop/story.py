@@ -15,10 +15,10 @@ from ksql.kafka.producers import Sender
 from ksql.sql.catalog import Topic
 from server.demo import topics
 from server.demo.expected import Check, Rows, compare
-from server.demo.session import Session
+from server.demo.session import UserSession
 from server.demo.shop import data, script
 from server.demo.shop.data import MINUTE_MS, Shop
-from server.demo.shop.expected import Expected
+from server.demo.shop.expected import ExpectedShop
 from server.demo.shop.lookups import Lookup, lookups
 from server.demo.show import Show
 from server.demo.site import Site
@@ -42,11 +42,11 @@ READERS: dict[str, Callable[[Sequence[RawRecord]], Rows]] = {
     ),
     "CATEGORIES": lambda records: topics.table_rows(records, ("ORDERS", "LIST_AMOUNT")),
 }
-"""How the rows of each result are read from its records, in the form that ``Expected`` has."""
+"""How the rows of each result are read from its records, in the form that ``ExpectedShop`` has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class QueryCheck:
     """The work of one query, and whether its rows are right."""
 
     query_id: str
@@ -62,7 +62,7 @@ class Story:
         self._site = site
         self._show = show
         self._shop = shop
-        self._session = Session(site.client, show)
+        self._session = UserSession(site.client, show)
         self._ids: dict[str, str] = {}
 
     def tell(self) -> list[Check]:
@@ -130,7 +130,7 @@ class Story:
     def _expected(self) -> dict[str, Rows]:
         with self._show.doing("computing the same results with pandas"):
             places = _places(topics.read(self._site.kafka, "orders"))
-            return Expected.of(self._shop, places).all()
+            return ExpectedShop.of(self._shop, places).all()
 
     def _compare_lookups(self, shown: Sequence[Lookup]) -> list[Check]:
         self._show.section("One look at each result")
@@ -141,23 +141,23 @@ class Story:
             for look in shown
         ]
 
-    def _results(self, read: dict[str, int], expected: dict[str, Rows]) -> list[Result]:
+    def _results(self, read: dict[str, int], expected: dict[str, Rows]) -> list[QueryCheck]:
         with self._show.doing("comparing"):
             return [
                 self._result(query_id, sink, read[query_id], expected[sink])
                 for sink, query_id in self._ids.items()
             ]
 
-    def _result(self, query_id: str, sink: str, read: int, expected: Rows) -> Result:
+    def _result(self, query_id: str, sink: str, read: int, expected: Rows) -> QueryCheck:
         records = topics.read(self._site.kafka, sink)
-        return Result(
+        return QueryCheck(
             query_id=query_id,
             records_read=read,
             records_written=len(records),
             check=compare(sink, expected, READERS[sink](records)),
         )
 
-    def _summary(self, results: Sequence[Result], shown: Sequence[Check]) -> None:
+    def _summary(self, results: Sequence[QueryCheck], shown: Sequence[Check]) -> None:
         self._show.section("Every result, computed again with pandas from the same records")
         rows: list[tuple[object, ...]] = [
             (

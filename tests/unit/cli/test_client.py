@@ -18,9 +18,9 @@ from server.cli.client import (
     Client,
     Event,
     FinalMessage,
-    Header,
     Line,
     Row,
+    RowsHeader,
     ServerFailure,
     Unreachable,
     parse_schema,
@@ -53,7 +53,7 @@ def test_a_query_gives_header_rows_end(client: Client, service: FakeService) -> 
     batch = [*rows((1, "a")), ResultRow((2, None), tombstone=True)]
     service.stream = lambda: FakeStream([batch], ends_with="Limit Reached")
     assert events(client) == [
-        Header("transient_S_1", (("ID", "INTEGER"), ("NAME", "STRING"))),
+        RowsHeader("transient_S_1", (("ID", "INTEGER"), ("NAME", "STRING"))),
         Row([1, "a"], False, '{"row":{"columns":[1,"a"]}}'),
         Row([2, None], True, '{"row":{"columns":[2,null],"tombstone":true}}'),
         FinalMessage("Limit Reached"),
@@ -154,7 +154,7 @@ def test_parts_of_an_answer_that_a_later_server_adds_are_passed_over(stranger: C
     assert [type(event).__name__ for event in events(stranger)] == ["Row", "FinalMessage"]
     header = {"queryId": None, "schema": "`A` INTEGER", "notes": ["a", "b"], "more": 1}
     _Stranger.answer = (200, json.dumps([{"header": header}]).encode())
-    assert events(stranger) == [Header(None, (("A", "INTEGER"),), ("a", "b"))]
+    assert events(stranger) == [RowsHeader(None, (("A", "INTEGER"),), ("a", "b"))]
 
 
 def test_schemas_are_parsed() -> None:

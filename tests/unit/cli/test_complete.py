@@ -28,16 +28,16 @@ from ksql.core.types import model
 from server.cli.client import Client
 from server.cli.commands import COMMANDS
 from server.cli.complete import SqlCompleter
-from server.cli.context import Names, Source, fetch_names, quoted
+from server.cli.context import NamedSource, Names, fetch_names, quoted
 from server.cli.words import FIRST, FORMATS, OPERANDS, TYPES
 from tests.unit.server.fakes import FakeService
 
-FLIGHTS = Source(
+FLIGHTS = NamedSource(
     "FLIGHTS", "STREAM", (("TAIL", "STRING"), ("DELAY", "INTEGER"), ("`from`", "DATE"))
 )
-PLANES = Source("PLANES", "TABLE", (("TAIL", "STRING"), ("SEATS", "INTEGER")))
+PLANES = NamedSource("PLANES", "TABLE", (("TAIL", "STRING"), ("SEATS", "INTEGER")))
 NAMES = Names(
-    sources=(FLIGHTS, PLANES, Source("`my stream`")),
+    sources=(FLIGHTS, PLANES, NamedSource("`my stream`")),
     functions=("UCASE", "FLOOR"),
     queries=("CSAS_A_1",),
     topics=("flights", "de-lays"),
@@ -218,8 +218,8 @@ def test_names_come_from_the_server(client: Client, service: FakeService) -> Non
     service.answer = answer
     names = Names(
         sources=(
-            Source("S", "STREAM", (("A", "INTEGER"), ("`from`", "ARRAY<DATE>"))),
-            Source("`t`", "TABLE"),
+            NamedSource("S", "STREAM", (("A", "INTEGER"), ("`from`", "ARRAY<DATE>"))),
+            NamedSource("`t`", "TABLE"),
         ),
         functions=("F",),
         queries=("Q_1",),

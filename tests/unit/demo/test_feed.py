@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from ksql.core.errors import KsqlError
-from server.demo.data import Record
+from server.demo.data import KafkaRecord
 from server.demo.feed import Feed
 
 
@@ -27,7 +27,7 @@ class Producer:
 
 
 def records():
-    return (Record(b"%d" % n, b"v", n) for n in itertools.count())
+    return (KafkaRecord(b"%d" % n, b"v", n) for n in itertools.count())
 
 
 def test_it_goes_as_far_as_it_may():

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from server.cli.client import FinalMessage, Header, Number, Row, ServerFailure
+from server.cli.client import FinalMessage, Row, RowsHeader, ServerFailure, WrittenNumber
 from server.demo import session as sessions
 from server.demo.errors import QueryInTrouble, Unexpected
-from server.demo.session import Session
+from server.demo.session import UserSession
 from server.demo.show import Show, make_console
 
 UPGRADE = {"accepted": True, "classes": ["data selection"], "queryId": "CSAS_X_1"}
@@ -50,7 +50,7 @@ def out():
 
 @pytest.fixture
 def session(out):
-    return lambda *answers: Session(FakeClient(*answers), Show(make_console(out)))
+    return lambda *answers: UserSession(FakeClient(*answers), Show(make_console(out)))
 
 
 def test_a_statement_and_its_answer_are_shown(session, out):
@@ -115,7 +115,7 @@ class Streaming:
 
     def __enter__(self):
         rows = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        header = Header("q", (("A", "STRING"), ("B", "DOUBLE")))
+        header = RowsHeader("q", (("A", "STRING"), ("B", "DOUBLE")))
         return iter([[header], [Row(row, False, "") for row in rows], [FinalMessage("end")]])
 
     def __exit__(self, *_):
@@ -124,7 +124,7 @@ class Streaming:
 
 def test_an_answer_is_compared_once_the_store_has_followed(out, monkeypatch):
     monkeypatch.setattr(sessions, "_POLL_S", 0)
-    session = Session(Streaming([], [["y", 1], ["x", 2]]), Show(make_console(out)))
+    session = UserSession(Streaming([], [["y", 1], ["x", 2]]), Show(make_console(out)))
     check = session.compared("it", "SELECT ..;", Counter([("x", 2), ("y", 1)]), ordered=True)
     assert check.equal
     assert [line.split()[0] for line in out.getvalue().splitlines()[-2:]] == ["y", "x"]
@@ -132,12 +132,12 @@ def test_an_answer_is_compared_once_the_store_has_followed(out, monkeypatch):
 
 def test_an_answer_that_stays_wrong(out, monkeypatch):
     monkeypatch.setattr(sessions, "_CATCH_UP_S", 0)
-    session = Session(Streaming([["x", [Number("1.5")]]]), Show(make_console(out)))
+    session = UserSession(Streaming([["x", [WrittenNumber("1.5")]]]), Show(make_console(out)))
     check = session.compared("it", "SELECT ..;", Counter())
     assert check.surplus == (("x", (1.5,)),)
 
 
 def test_rows_have_plain_values(out):
-    session = Session(Streaming([["x", Number("2.5")]]), Show(make_console(out)))
+    session = UserSession(Streaming([["x", WrittenNumber("2.5")]]), Show(make_console(out)))
     assert session.pull("SELECT ..;") == [("x", 2.5)]
     assert out.getvalue().splitlines()[-1].split() == ["x", "2.50"]

@@ -10,7 +10,7 @@ from ksql.core.types.schema import Column, Role, Schema
 from ksql.sql.catalog.model import DataSource
 from qtt import tokens
 from qtt.compare import Actual, check_topic, same
-from qtt.model import Case, Mismatch, Record, Step, WindowBounds
+from qtt.model import CaseRecord, Mismatch, QueryTestCase, Step, WindowBounds
 
 
 def _same(want: str, got: str, *, exact: bool = True) -> bool:
@@ -78,9 +78,9 @@ def _source(**changes):
     return DataSource(**fields)
 
 
-INPUT = Record(topic="in", key=None, value=None, timestamp=0)
-CASE = Case(id="c", steps=(Step((), (INPUT,)),), outputs=())
-QUIET = Case(id="c", steps=(Step((), ()),), outputs=())
+INPUT = CaseRecord(topic="in", key=None, value=None, timestamp=0)
+CASE = QueryTestCase(id="c", steps=(Step((), (INPUT,)),), outputs=())
+QUIET = QueryTestCase(id="c", steps=(Step((), ()),), outputs=())
 
 
 def _check(expected, actual, source=None, case=CASE):
@@ -93,7 +93,7 @@ def _value(n):
 
 def test_only_records_of_one_partition_have_an_order():
     expected = [
-        Record(topic="t", key=key, value=_value(n), timestamp=None)
+        CaseRecord(topic="t", key=key, value=_value(n), timestamp=None)
         for key, n in (("a", 1), ("b", 2), ("a", 3))
     ]
     first, second, third = (
@@ -112,8 +112,8 @@ def test_only_records_of_one_partition_have_an_order():
 
 def test_records_are_compared_in_their_order():
     expected = [
-        Record(topic="t", key="a", value=_value(1), timestamp=None),
-        Record(topic="t", key="b", value=None, timestamp=7),
+        CaseRecord(topic="t", key="a", value=_value(1), timestamp=None),
+        CaseRecord(topic="t", key="b", value=None, timestamp=7),
     ]
     actual = [Actual(b"a", b'{"V":1}', 99), Actual(b"b", None, 7)]
     _check(expected, actual)
@@ -132,7 +132,7 @@ def test_records_are_compared_in_their_order():
     ],
 )
 def test_each_part_counts(change, text):
-    expected = Record(topic="t", key="a", value=_value(1), timestamp=5)
+    expected = CaseRecord(topic="t", key="a", value=_value(1), timestamp=5)
     good = Actual(b"a", b'{"V":1}', 5)
     _check([expected], [good])
     with pytest.raises(Mismatch) as caught:
@@ -142,7 +142,7 @@ def test_each_part_counts(change, text):
 
 def test_as_many_records_as_expected():
     expected, actual = (
-        Record(topic="t", key="a", value=_value(1), timestamp=None),
+        CaseRecord(topic="t", key="a", value=_value(1), timestamp=None),
         Actual(b"a", b'{"V":1}', 0),
     )
     with pytest.raises(
@@ -156,7 +156,10 @@ def test_as_many_records_as_expected():
 
 
 def test_time_zero_is_not_checked_where_nothing_was_read():
-    expected, actual = Record(topic="t", key="a", value=None, timestamp=0), Actual(b"a", None, 123)
+    expected, actual = (
+        CaseRecord(topic="t", key="a", value=None, timestamp=0),
+        Actual(b"a", None, 123),
+    )
     _check([expected], [actual], case=QUIET)
     with pytest.raises(Mismatch, match="timestamp"):
         _check([expected], [actual])
@@ -164,7 +167,7 @@ def test_time_zero_is_not_checked_where_nothing_was_read():
 
 def test_a_window_is_part_of_the_key():
     source = _source(window=KeyWindow("TUMBLING", 10))
-    expected = Record(
+    expected = CaseRecord(
         topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 30, "time")
     )
     _check([expected], [Actual(b"a" + struct.pack(">q", 20), None, 0)], source)
@@ -174,7 +177,7 @@ def test_a_window_is_part_of_the_key():
 
 def test_a_sessions_window_has_its_end_first():
     source = _source(window=KeyWindow("SESSION", None))
-    expected = Record(
+    expected = CaseRecord(
         topic="t", key="a", value=None, timestamp=None, window=WindowBounds(20, 25, "session")
     )
     _check([expected], [Actual(b"a" + struct.pack(">qq", 25, 20), None, 0)], source)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from qtt.load import load
-from qtt.model import Expected, RestPart, SchemaDef, TopicDef, WindowBounds
+from qtt.model import ExpectedException, RestPart, SchemaDef, TopicDef, WindowBounds
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_settings_next_to_the_statements(cases):
             value=SchemaDef("PROTOBUF", "message M {}", 7, (("n", "JSON", "{}"),)),
         ),
     )
-    assert case.expected == Expected("KsqlException", "why")
+    assert case.expected == ExpectedException("KsqlException", "why")
 
 
 def test_disabled_cases_are_left_out(cases):

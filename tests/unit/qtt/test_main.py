@@ -7,7 +7,7 @@ import pytest
 
 from qtt import report
 from qtt.__main__ import main, stratified
-from qtt.model import Case
+from qtt.model import QueryTestCase
 
 GOOD = {
     "name": "good",
@@ -94,7 +94,7 @@ def test_a_file_that_is_no_test_file_is_reported(tmp_path, capsys):
 
 
 def _cases(count):
-    return [Case(id=str(number), steps=(), outputs=()) for number in range(count)]
+    return [QueryTestCase(id=str(number), steps=(), outputs=()) for number in range(count)]
 
 
 def test_a_sample_is_spread_and_always_the_same():

@@ -6,7 +6,7 @@ import pytest
 
 from qtt import tokens
 from qtt.local import LocalDrivers
-from qtt.model import Case, Record, Statement, Step
+from qtt.model import CaseRecord, QueryTestCase, Statement, Step
 from qtt.run import run
 
 STATEMENTS = (
@@ -33,8 +33,10 @@ B = {
 
 def result(*topics):
     post = tokens.parse(json.dumps({"topics": {"topics": topics, "blacklist": ".*-repartition"}}))
-    step = Step((Statement(STATEMENTS),), (Record(topic="a", key=None, value=None, timestamp=0),))
-    return run(Case(id="c", steps=(step,), outputs=(), post=post), LocalDrivers())
+    step = Step(
+        (Statement(STATEMENTS),), (CaseRecord(topic="a", key=None, value=None, timestamp=0),)
+    )
+    return run(QueryTestCase(id="c", steps=(step,), outputs=(), post=post), LocalDrivers())
 
 
 def test_topics_are_as_they_are_said_to_be():

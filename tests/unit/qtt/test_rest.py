@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from qtt import tokens
-from qtt.model import Case, Mismatch, RestPart, Statement, Step, Unsupported
+from qtt.model import Mismatch, QueryTestCase, RestPart, Statement, Step, Unsupported
 from qtt.rest import Refused, check_answer, check_refusal, requests
 
 HEADER = '{"header": {"schema": "`A` INTEGER", "queryId": "q_1"}}'
@@ -66,7 +66,7 @@ def test_entities_are_compared_by_their_expected_members():
 def test_queries_are_requests_of_their_own_however_they_are_written():
     text = "CREATE STREAM s (a INT) WITH (x='SELECT'); DROP STREAM s;"
     texts = (text, "select\n1;", "LIST TYPES;")
-    case = Case(id="n", steps=(Step(tuple(map(Statement, texts)), ()),), outputs=())
+    case = QueryTestCase(id="n", steps=(Step(tuple(map(Statement, texts)), ()),), outputs=())
     admin, queries = requests(case)
     assert admin == "CREATE STREAM s (a INT) WITH (x='SELECT');\nDROP STREAM s;"
     assert [query.text for query in queries] == ["select\n1;", "LIST TYPES;"]

@@ -7,7 +7,7 @@ import pytest
 from ksql.core.errors import KsqlError, NotSupportedYet
 from qtt.load import load
 from qtt.local import LocalDriver, LocalDrivers
-from qtt.model import Expected, Mismatch
+from qtt.model import ExpectedException, Mismatch
 from qtt.run import check_exception, run
 
 SOURCE = "CREATE STREAM a (k INT KEY, v INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='JSON');"
@@ -207,12 +207,12 @@ def test_defects_end_the_case_only(result, monkeypatch):
 
 
 def test_the_exceptions_class_and_text_count():
-    check_exception(Expected("KsqlException", "wrong"), KsqlError("all wrong"))
-    check_exception(Expected(None, "wrong"), KsqlError("all wrong"))
+    check_exception(ExpectedException("KsqlException", "wrong"), KsqlError("all wrong"))
+    check_exception(ExpectedException(None, "wrong"), KsqlError("all wrong"))
     with pytest.raises(Mismatch, match="expected the message"):
-        check_exception(Expected("KsqlException", "right"), KsqlError("all wrong"))
+        check_exception(ExpectedException("KsqlException", "right"), KsqlError("all wrong"))
     with pytest.raises(Mismatch, match="expected a ParseFailedException"):
-        check_exception(Expected("ParseFailedException", "wrong"), KsqlError("all wrong"))
+        check_exception(ExpectedException("ParseFailedException", "wrong"), KsqlError("all wrong"))
 
 
 KEYS = "CREATE STREAM w (k INT KEY, l INT KEY, v INT) WITH (value_format='JSON', kafka_topic='w');"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from qtt import run
-from qtt.model import Case, Record, SchemaDef, Statement, Step, TopicDef
+from qtt.model import CaseRecord, QueryTestCase, SchemaDef, Statement, Step, TopicDef
 from qtt.topics import in_java_order, prepare
 
 
@@ -27,7 +27,7 @@ class Recorder:
 def prepared(*statements, topics=(), inputs=()):
     step = Step(tuple(Statement(s) for s in statements), tuple(inputs))
     recorder = Recorder()
-    case = Case(id="c", steps=(step,), outputs=(), topics=tuple(topics))
+    case = QueryTestCase(id="c", steps=(step,), outputs=(), topics=tuple(topics))
     prepare(case, recorder, run._settings(case), 4)
     return recorder
 
@@ -104,7 +104,7 @@ def test_listed_topics_win_but_for_the_statements_partitions():
     schemas = prepared(
         "CREATE STREAM A (V INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='AVRO', PARTITIONS=8);",
         topics=[TopicDef(name="a", value=INT)],
-        inputs=[Record(topic="i", key=None, value=None, timestamp=0)],
+        inputs=[CaseRecord(topic="i", key=None, value=None, timestamp=0)],
     )
     assert schemas.topics == {"a": 8, "i": 4}
     assert [each[2] for each in schemas.schemas] == ['"int"']

@@ -210,7 +210,7 @@ def test_how_far_commands_were_carried_out(place, tmp_path):
 
 def test_the_right_to_write(tmp_path):
     frozen = V2 / "files" / "lease.json"
-    assert lease.read(frozen) == lease.Entry(
+    assert lease.read(frozen) == lease.LeaseContent(
         claim="c1", boot="b-1", until_s=12.5, until_ms=BASE_MS, lost=True, written_s=4.5
     )
     lease.write(tmp_path / "lease.json", "c1", 12.5, lost=True)

@@ -28,7 +28,7 @@ _key = itemgetter(1)
 _new = tuple.__new__
 
 
-class Rows(dict[bytes, "Row | None"]):
+class JoinTable(dict[bytes, "Row | None"]):
     """The table's rows by key during one call, None where there is none.
 
     A row is taken from the store once, however many records meet it. Changes count at once, and are
@@ -81,7 +81,7 @@ class JoinProcessor(PausingProcessor):
 
     def steps(self, records: Sequence[Record], store: Store, log: LogError) -> Steps:
         """Join the stream's records, keep the table's."""
-        rows = Rows(self.table, store)
+        rows = JoinTable(self.table, store)
         rows.load(records)
         yield
         return self._joined(records, rows)
@@ -91,7 +91,7 @@ class JoinProcessor(PausingProcessor):
         joined = self.table.nothing if right is None else right
         return (*(record.row or ()), *joined, *self.ending.of(record.key, record.timestamp))
 
-    def _joined(self, records: Sequence[Record], rows: Rows) -> Iterator[Record]:
+    def _joined(self, records: Sequence[Record], rows: JoinTable) -> Iterator[Record]:
         nothing, port = self.table.nothing, self.table.port
         ending_of, outer = self.ending.of, self.outer
         for record in records:

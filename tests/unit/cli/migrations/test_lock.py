@@ -6,7 +6,7 @@ import pytest
 
 from server.cli.client import Client, Unreachable
 from server.cli.migrations.lock import CLAIM, holder_of
-from server.cli.migrations.metadata import NONE, Entry
+from server.cli.migrations.metadata import NONE, VersionRow
 
 RIDES = (
     "CREATE STREAM rides (bike STRING KEY, metres INT) "
@@ -16,7 +16,7 @@ FAR = "CREATE STREAM far AS SELECT * FROM rides;"
 
 
 def claim(token, previous=NONE, state="RUNNING"):
-    return Entry(CLAIM, CLAIM, "somebody", state, token, "1", "", previous)
+    return VersionRow(CLAIM, CLAIM, "somebody", state, token, "1", "", previous)
 
 
 def released(token):

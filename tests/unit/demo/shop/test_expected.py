@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from server.demo.shop.data import DAY_MS, HOUR_MS, MINUTE_MS, Shop
-from server.demo.shop.expected import Expected
+from server.demo.shop.expected import ExpectedShop
 
 END = 2 * HOUR_MS
 
@@ -55,7 +55,7 @@ def expected():
         "order_id partition offset", ("o1", 0, 0), ("o2", 1, 0), ("o3", 1, 1), ("o4", 0, 1),
         ("o5", 0, 2),
     )  # fmt: skip
-    return Expected.of(shop, places)
+    return ExpectedShop.of(shop, places)
 
 
 def test_a_late_order_meets_the_customer_of_its_turn(expected):

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from server.demo.shop import data, script
-from server.demo.shop.expected import Expected
+from server.demo.shop.expected import ExpectedShop
 from server.demo.shop.lookups import lookups
 
 
@@ -13,7 +13,7 @@ from server.demo.shop.lookups import lookups
 def rows_by_look():
     shop = data.make(1000)
     places = shop.orders[["order_id"]].assign(partition=0, offset=range(len(shop.orders)))
-    return {each.result: each for each in lookups(Expected.of(shop, places).all())}
+    return {each.result: each for each in lookups(ExpectedShop.of(shop, places).all())}
 
 
 def test_a_look_at_each_result_has_rows(rows_by_look):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ksql.exec.expressions.compare import BadPattern, is_like_pattern, like, like_test
+from ksql.exec.expressions.compare import BadLikePattern, is_like_pattern, like, like_test
 from ksql.exec.expressions.errors import NullOperand
 
 ANY = "[^\n\r\u0085\u2028\u2029]"
@@ -34,7 +34,7 @@ letters = st.text(alphabet="ab%_\n\r!é\ud800", max_size=9)
 @example(text="a\nb\r", pattern="%\n%\r", escape=None)
 def test_means_what_the_definition_says(text, pattern, escape):
     if escape and not is_like_pattern(pattern, escape):
-        with pytest.raises(BadPattern):
+        with pytest.raises(BadLikePattern):
             like(text, pattern, escape)
         return
     assert like(text, pattern, escape) == by_definition(text, pattern, escape)
