@@ -8,18 +8,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from ksql.formats.schema_registry import Schema, imports
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ksql.core.types import Column, Format
     from ksql.formats.connect import ConnectType
     from ksql.formats.schema_registry import Registry
 
 
+Node = TypeVar("Node")
 Part = str | tuple[int, ...] | None
 """One of a schema's types: by its full name, by its place, or the only one."""
 
@@ -127,6 +128,28 @@ class Difference:
         """Return the difference as registries print it."""
         more = f", additionalInfo:'{self.info}'" if self.info else ""
         return f"{{errorType:'{self.kind}', description:'{self.text}'{more}}}"
+
+
+class Comparison(ABC, Generic[Node]):
+    """Compares parts of two schemas, each pair once.
+
+    A pair under comparison counts as compatible, so that recursion ends.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Node, Node], list[Difference]] = {}
+
+    def compare(self, reader: Node, writer: Node, path: str) -> list[Difference]:
+        """Return the differences, with the paths at which the pair was met first."""
+        pair = (reader, writer)
+        if pair not in self._known:
+            self._known[pair] = []
+            self._known[pair] = list(dict.fromkeys(self.differences(reader, writer, path)))
+        return self._known[pair]
+
+    @abstractmethod
+    def differences(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
+        """Yield what the two differ in, some of it maybe twice."""
 
 
 def explained(differences: Sequence[Difference]) -> list[str]:

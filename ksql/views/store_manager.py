@@ -18,9 +18,9 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
-from ksql.core import KsqlError, versioned_json, write_atomically
+from ksql.core import versioned_json, write_atomically
 from ksql.views.stores.base import NewerStore, Store, StoreDamaged, StoreFailed
-from ksql.views.stores.format_upgrade import SETTING, StoreUpgradeMode, Upgrades
+from ksql.views.stores.format_upgrade import SETTING, StoreUpgradeMode, Upgrades, close
 from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget, destroy
 from ksql.views.stores.store_paths import discard, discard_copy, places
@@ -158,7 +158,7 @@ class StoreManager:
         store_ = self.open(source, partition, config)
         if store_ is not None:
             carry(store, store_)
-        _closed(store)
+        close(store)
         return store_
 
     # --- the topic
@@ -237,7 +237,7 @@ class StoreManager:
     def set_back(self, query_id: str) -> None:
         """Close the stores of a table that cannot be read yet, but for those that are upgraded."""
         for path in [path for path in self._open if path.parent.name == query_id]:
-            _closed(self._open.pop(path))
+            close(self._open.pop(path))
 
     def close(self, query_id: str) -> None:
         """Close the stores of a table, without a commit."""
@@ -265,7 +265,7 @@ class StoreManager:
         self._upgrades.leave(path)
         store = self._open.pop(path, None)
         if store is not None:
-            _closed(store)
+            close(store)
 
     def note(self, source: DataSource, partition: int, reason: str) -> None:
         """Remember and log that a store is filled again."""
@@ -311,14 +311,6 @@ def query_id_of(source: DataSource) -> str:
 
 def _place(state: UpgradeState) -> tuple[int, str]:
     return len(state.store.name), state.store.name
-
-
-def _closed(store: Store) -> None:
-    """Close a store; log why it could not end in order."""
-    try:
-        store.close()
-    except KsqlError as problem:
-        _log.warning("store_not_closed", extra={"reason": problem.text()})
 
 
 FILE: Final = "topic.json"

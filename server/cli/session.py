@@ -70,7 +70,12 @@ class Session:
 
     def filled(self, text: str) -> str:
         """Return the text with the variables it names; unknown ones stay as they are."""
-        return _VARIABLE.sub(lambda reference: self.variables.get(reference[1], reference[0]), text)
+        return with_values(text, self.variables)
+
+
+def with_values(text: str, variables: Mapping[str, str]) -> str:
+    """Return the text with the values of those variables."""
+    return _VARIABLE.sub(lambda reference: variables.get(reference[1], reference[0]), text)
 
 
 def _plain(text: str) -> str:

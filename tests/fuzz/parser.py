@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ksql.core.errors import KsqlError
 from ksql.core.ident import RESERVED
-from ksql.sql.syntax.parser import parse
 from tests.fuzz.mutate import damaged
+from tests.parsing import parse
 
 _ROOT = Path(__file__).resolve().parents[1]
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from ksql.core.errors import KsqlError
-from ksql.sql.syntax.parser import parse
 from ksql.sql.syntax.printer import expression, statement
-from tests.parsing import parse_expression
+from tests.parsing import parse, parse_expression
 
 HERE = Path(__file__).parent
 

@@ -33,6 +33,7 @@ from ksql.control.log.quarantine import stepping_over
 from ksql.control.log.record import decode, encode
 from ksql.control.planning.rebuild import FORGET
 from ksql.core.files import Trash
+from ksql.core.process import sha256
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import Offset, RawRecord
 from ksql.core.types.model import STRING
@@ -197,7 +198,7 @@ def _backup(place: Path) -> None:
     AppliedOffsetFile(root / "s_" / "carried_out.json").write(4)
     files, size = directory.save(root, place / saving.STATE, place / saving.LISTING)
     shutil.rmtree(root)
-    saved = SavedState(files=files, bytes=size, sha256=saving.digest(place / saving.LISTING))
+    saved = SavedState(files=files, bytes=size, sha256=sha256(place / saving.LISTING))
     topics = tuple(_saved(place, *each) for each in (("commands", 6), ("schemas", 2)))
     finish(place, manifest(topics, saved))
 
@@ -214,7 +215,7 @@ def _saved(place: Path, role: str, end: int) -> SavedTopic:
         first=0,
         end=end,
         records=saving.write_records(file, records),
-        sha256=saving.digest(file),
+        sha256=sha256(file),
     )
 
 

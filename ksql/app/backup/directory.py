@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.backup import form
-from ksql.app.backup.form import NoBackup, digest
+from ksql.app.backup.form import NoBackup
 from ksql.app.state import RESTORING
 from ksql.core import TARGET_THERE, sync_folder, write_atomically
-from ksql.core.process import FileLock
+from ksql.core.process import FileLock, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -52,7 +52,7 @@ def save(root: Path, target: Path, listing: Path) -> tuple[int, int]:
             name = file.relative_to(target).as_posix()
             if "\n" in name:
                 raise OSError(f"{name!r} has a name of several lines")
-            out.write(f"{digest(file)}  {name}\n")
+            out.write(f"{sha256(file)}  {name}\n")
     return len(files), sum(file.stat().st_size for file in files)
 
 
@@ -67,7 +67,7 @@ def check(folder: Path, listing: Path) -> None:
         odd = min(there ^ digests.keys())
         raise ValueError(f"{odd} is {'not in' if odd in there else 'missing from'} the saved state")
     for name, known in digests.items():
-        if digest(folder / name) != known:
+        if sha256(folder / name) != known:
             raise ValueError(f"{name} has another digest than it was saved with")
 
 
@@ -169,10 +169,10 @@ def checked(folder: Path) -> form.Manifest:
     manifest = form.read_manifest(folder)
     try:
         for topic in manifest.topics:
-            if form.digest(folder / topic.file) != topic.sha256:
+            if sha256(folder / topic.file) != topic.sha256:
                 raise NoBackup(folder, f"{topic.file} has another digest than it was saved with")
         if manifest.state is not None:
-            if form.digest(folder / form.LISTING) != manifest.state.sha256:
+            if sha256(folder / form.LISTING) != manifest.state.sha256:
                 raise NoBackup(folder, f"{form.LISTING} has another digest than it was saved with")
             check(folder / form.STATE, folder / form.LISTING)
     except (OSError, ValueError) as error:

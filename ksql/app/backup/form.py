@@ -61,7 +61,6 @@ _FIELDS: Final = frozenset(
     {"format", "made_ms", "made_by", "service_id", "cluster_id", "topics", "state", "sha256"}
 )
 _VERSIONS: Final[versioned_json.Fields] = {VERSION: _FIELDS}
-_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,18 +144,6 @@ def _manifest(body: dict[str, Any]) -> Manifest:
 def _digest_of(body: Mapping[str, Any]) -> str:
     plain = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(plain.encode()).hexdigest()
-
-
-def digest(file: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Raises: OSError.
-    """
-    hasher = hashlib.sha256()
-    with file.open("rb") as source:
-        while data := source.read(_CHUNK):
-            hasher.update(data)
-    return hasher.hexdigest()
 
 
 def write_records(file: Path, records: Iterable[RawRecord]) -> int:

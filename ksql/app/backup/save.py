@@ -16,7 +16,7 @@ from ksql.app.backup.form import NothingToSave
 from ksql.control.log import topic_name
 from ksql.core import BROKER_INSIDE
 from ksql.core import directory as state_directory
-from ksql.core.process import DirectoryBusy, FileLock
+from ksql.core.process import DirectoryBusy, FileLock, sha256
 from ksql.kafka import Admin, KafkaSettings
 from ksql.registry import TOPIC as SCHEMAS_TOPIC
 from ksql.registry import URL as REGISTRY
@@ -104,7 +104,7 @@ def _topics(settings: Settings, part: Path) -> tuple[str, tuple[form.SavedTopic,
 def _state(root: Path, part: Path) -> form.SavedState:
     listing = part / form.LISTING
     files, size = directory.save(root, part / form.STATE, listing)
-    return form.SavedState(files=files, bytes=size, sha256=form.digest(listing))
+    return form.SavedState(files=files, bytes=size, sha256=sha256(listing))
 
 
 def _state_summary(root: Path, saved_state: form.SavedState | None, *, with_state: bool) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.app.backup.form import NotBroughtBack, NothingToSave, SavedTopic, digest, write_records
+from ksql.app.backup.form import NotBroughtBack, NothingToSave, SavedTopic, write_records
+from ksql.core.process import sha256
 from ksql.kafka import Reader, span_of
 from ksql.kafka.producers import TransactionalSender
 from ksql.sql.catalog import Topic
@@ -44,7 +45,7 @@ def save(kafka: KafkaSettings, admin: Admin, topic: str, file: Path) -> SavedTop
         first=span.first,
         end=end,
         records=count,
-        sha256=digest(file),
+        sha256=sha256(file),
     )
 
 

@@ -90,7 +90,10 @@ def present(jar: Jar, folder: Path) -> bool:
 
 
 def sha256(path: Path) -> str:
-    """Return the file's SHA-256 in hexadecimal."""
+    """Return the file's SHA-256 in hexadecimal.
+
+    Raises: OSError.
+    """
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):

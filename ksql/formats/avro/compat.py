@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ksql.formats.avro import tree
-from ksql.formats.kind import Difference, Roles
+from ksql.formats.kind import Comparison, Difference, Roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,26 +30,16 @@ def differences(reader: Node, writer: Node, roles: Roles) -> list[Difference]:
     return _Comparison(roles, _Comparison(roles)).compare(reader, writer, "")
 
 
-class _Comparison:
-    """Each pair is compared once; one under comparison counts as compatible, so recursion ends.
-
-    Whether some branch of a union fits is asked of ``prober``, whose paths nobody sees.
-    """
+class _Comparison(Comparison["Node"]):
+    """Whether some branch of a union fits is asked of ``prober``, whose paths nobody sees."""
 
     def __init__(self, roles: Roles, prober: _Comparison | None = None) -> None:
+        super().__init__()
         self._roles = roles
         self._prober = prober or self
-        self._known: dict[tuple[Node, Node], list[Difference]] = {}
 
-    def compare(self, reader: Node, writer: Node, path: str) -> list[Difference]:
-        """Return the differences, with the paths at which the pair was met first."""
-        pair = (reader, writer)
-        if pair not in self._known:
-            self._known[pair] = []
-            self._known[pair] = list(dict.fromkeys(self._compare(reader, writer, path)))
-        return self._known[pair]
-
-    def _compare(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
+    def differences(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
+        """See ``Comparison``."""
         match reader, writer:
             case (tree.Union(), _) | (_, tree.Union()):
                 yield from self._unions(reader, writer, path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from ksql.formats.json_sr.members import Arrays, Objects
-from ksql.formats.kind import Difference, Roles
+from ksql.formats.kind import Comparison, Difference, Roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,31 +89,21 @@ _LOWER: Final = {
 
 def differences(reader: Document, writer: Document, roles: Roles) -> list[Difference]:
     """Return all reasons why data that ``writer`` allows is not allowed by ``reader``."""
-    comparison = Comparison(reader, writer, roles)
+    comparison = JsonSchemaComparison(reader, writer, roles)
     return list(dict.fromkeys(comparison.compare(reader.root, writer.root, "#")))
 
 
-class Comparison:
+class JsonSchemaComparison(Comparison["Node"]):
     """Compares the schemas of two documents; ``members`` asks it about inner ones."""
 
     def __init__(self, reader: Document, writer: Document, roles: Roles) -> None:
+        super().__init__()
         self._reader = reader
         self._writer = writer
         self._roles = roles
-        self._known: dict[tuple[Node, Node], list[Difference]] = {}
 
-    def compare(self, reader: Node, writer: Node, path: str) -> list[Difference]:
-        """Return the differences, with the paths at which the pair was met first.
-
-        A pair under comparison counts as compatible, so that recursion ends.
-        """
-        pair = (reader, writer)
-        if pair not in self._known:
-            self._known[pair] = []
-            self._known[pair] = list(dict.fromkeys(self._compare(reader, writer, path)))
-        return self._known[pair]
-
-    def _compare(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
+    def differences(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
+        """See ``Comparison``."""
         reader, writer = _alone(reader), _alone(writer)
         if writer.kind == "never" or reader.kind == "any":
             return
@@ -272,8 +262,8 @@ class Comparison:
             f" compared with the {self._roles.writer} schema",
         )
 
-    def _swapped(self) -> Comparison:
-        return Comparison(self._writer, self._reader, self._roles)
+    def _swapped(self) -> JsonSchemaComparison:
+        return JsonSchemaComparison(self._writer, self._reader, self._roles)
 
 
 def _alone(node: Node) -> Node:

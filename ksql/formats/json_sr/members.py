@@ -15,7 +15,7 @@ from ksql.java.regex import BadRegex, TooSlow, compile_java
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ksql.formats.json_sr.compat import Comparison
+    from ksql.formats.json_sr.compat import JsonSchemaComparison
     from ksql.formats.json_sr.model import Json, Node
     from ksql.formats.kind import Difference
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Objects:
     """The properties of two objects."""
 
-    def __init__(self, on: Comparison, reader: Node, writer: Node, path: str) -> None:
+    def __init__(self, on: JsonSchemaComparison, reader: Node, writer: Node, path: str) -> None:
         self._on = on
         self._nodes = (reader, writer)
         self._new, self._old = reader.schema, writer.schema
@@ -114,7 +114,7 @@ class Objects:
 class Arrays:
     """The items of two arrays; a list of schemas is for the first items."""
 
-    def __init__(self, on: Comparison, reader: Node, writer: Node, path: str) -> None:
+    def __init__(self, on: JsonSchemaComparison, reader: Node, writer: Node, path: str) -> None:
         self._on = on
         self._nodes = (reader, writer)
         self._new, self._old = _items(reader.schema), _items(writer.schema)
@@ -163,7 +163,7 @@ class Arrays:
 
 
 def _more(
-    on: Comparison, new: Json, old: Json, nodes: tuple[Node, Node], path: str, what: str
+    on: JsonSchemaComparison, new: Json, old: Json, nodes: tuple[Node, Node], path: str, what: str
 ) -> Iterator[Difference]:
     """Compare what is allowed beyond what is declared."""
     if old is False or new is True:

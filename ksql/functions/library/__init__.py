@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.functions.library.aggregates import FOLDS
+from ksql.functions.aggregates import FOLDS
 from ksql.functions.library.arrays import ARRAYS
 from ksql.functions.library.dates import DATES
 from ksql.functions.library.encodings import ENCODINGS

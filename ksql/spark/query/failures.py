@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ksql.core import LATEST_MS, QueryFailed
+from ksql.core import LATEST_MS, KsqlError, QueryFailed
 
 _CAUSE = re.compile(
     r"^(?:Caused by: )?(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$",
@@ -48,6 +48,11 @@ class RecordTooLate(QueryFailed):
             hint=f"Delete the records of that partition before offset {int(offset) + 1} with "
             "kafka-delete-records; docs/operations.md says what that means for the query.",
         )
+
+
+def cause(problem: BaseException) -> str:
+    """Return why something failed: its own words, or the reason out of a chain of stack traces."""
+    return problem.text() if isinstance(problem, KsqlError) else reason(str(problem))
 
 
 def reason(trace: str) -> str:

@@ -33,7 +33,7 @@ from ksql.core import CUT_OVER_CANCELLED, KsqlError, ServerError
 from ksql.core.process import in_background
 from ksql.exec import LEFT_BEHIND
 from ksql.spark.checkpoint.checkpoint import Offsets, reached
-from ksql.spark.query.failures import reason
+from ksql.spark.query import failures
 from ksql.spark.query.query_supervisor import QuerySupervisor
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class OffsetSync:
             return position
         except BaseException as problem:
             self._end_bound()
-            extra = {"state": self.state.name, "reason": _cause(problem)}
+            extra = {"state": self.state.name, "reason": failures.cause(problem)}
             _log.info("versions_not_synced", extra={"query_id": self._old.query_id, **extra})
             if not isinstance(problem, Exception) or isinstance(problem, OffsetsNotReached):
                 raise
@@ -409,10 +409,6 @@ def _at(position: Mapping[str, Mapping[int, int]], topic: str, partition: int) -
     return position.get(topic, {}).get(partition, 0)
 
 
-def _cause(problem: BaseException) -> str:
-    return problem.text() if isinstance(problem, KsqlError) else reason(str(problem))
-
-
 class OffsetsNotReached(ServerError):
     """The running version and its candidate were not brought to one position."""
 
@@ -433,7 +429,7 @@ class OffsetSyncFailed(ServerError):
         super().__init__(
             f"the rebuilt version of {query_id} was not cut over: {state.value}; "
             "both versions continue",
-            detail=_cause(cause),
+            detail=failures.cause(cause),
             hint="Remove the cause of the failure. The cut-over is tried again.",
         )
         if isinstance(cause, KsqlError) and cause.code // 100 == _UNAVAILABLE:

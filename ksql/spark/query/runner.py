@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from contextlib import contextmanager
 from dataclasses import replace
@@ -51,7 +50,6 @@ UPSTREAM_WAIT: Final = "ksql.query.upstream.wait.max.ms"
 READ: Final = "ksql.spark.source.reader"
 BY_WORKERS: Final = "workers"
 
-_log = logging.getLogger(__name__)
 _FIRST_TRY_S = 20.0
 
 

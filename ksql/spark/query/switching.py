@@ -34,7 +34,7 @@ from ksql.exec import HALF_WRITTEN, FirstBatch
 from ksql.exec.dataflow import plan_of, stated_settings
 from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import usable
-from ksql.spark.query.failures import reason
+from ksql.spark.query import failures
 from ksql.spark.query.spec import State
 from ksql.sql.catalog import PersistentQuery
 
@@ -217,7 +217,7 @@ class Switching:
         return {
             "query_id": self._old.query_id,
             "state": self.state.name,
-            "reason": _cause(problem),
+            "reason": failures.cause(problem),
         }
 
 
@@ -240,10 +240,6 @@ class SwitchInProgress(NamedTuple):
         self.old.disable()
         self.new.disable()
         self.switching.cancel()
-
-
-def _cause(problem: BaseException) -> str:
-    return problem.text() if isinstance(problem, KsqlError) else reason(str(problem))
 
 
 class BatchUnfinished(ServerError):
@@ -291,7 +287,7 @@ class SwitchRefused(ServerError):
             if trouble
             else "the running plan goes on unchanged"
         )
-        super().__init__(f"{query_id} was not replaced; {then}", detail=_cause(cause))
+        super().__init__(f"{query_id} was not replaced; {then}", detail=failures.cause(cause))
         self.code = _code(cause)
 
 

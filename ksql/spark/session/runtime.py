@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shutil
 import time
 from functools import partial
 from threading import Lock
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from ksql.core import QUERY_START_FAILED, STATE_NOT_COPIED, KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background
 from ksql.spark.checkpoint import incarnations
+from ksql.spark.checkpoint.stateschema import KEY_COLUMN, STATE_NAME, VALUE_COLUMN
 from ksql.spark.query.compile import dataflow
 from ksql.spark.query.failures import reason
 from ksql.spark.query.internals import (
@@ -32,8 +34,8 @@ from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import QueryDriver, RetryPolicy, unheard
 from ksql.spark.session.jvm import LOST, raise_if_java
 from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
-from ksql.spark.session.state_copy import copy_state
 from ksql.spark.task import trial_task
+from ksql.spark.task.kept_state import KEY, LABEL, VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,12 +180,26 @@ class SparkRuntime:
             raise trial_task.TrialFailed(spec.query_id, reason(str(problem))) from problem
 
     def copy_state(self, checkpoint: Path, operator: int, target: Path) -> None:
-        """Copy the state of an operator of a query that rests, see ``copy_state``.
+        """Copy the state of an operator of a query that rests, for the tasks of another one.
+
+        It is the state as of the last finished batch; what ``target`` holds is replaced.
 
         Raises: SparkRestarting, STATE_NOT_COPIED, OSError.
         """
         try:
-            copy_state(self.session, checkpoint, operator, target)
+            shutil.rmtree(target, ignore_errors=True)
+            state = (
+                self.session.read.format("statestore")
+                .option("stateVarName", STATE_NAME)
+                .option("operatorId", operator)
+                .load(str(checkpoint))
+            )
+            entries = state.selectExpr(
+                f"key.{LABEL} AS {LABEL}",
+                f"user_map_key.{KEY_COLUMN} AS {KEY}",
+                f"user_map_value.{VALUE_COLUMN} AS {VALUE}",
+            )
+            entries.write.partitionBy(LABEL).parquet(str(target))
         except (KsqlError, OSError):
             raise
         except Exception as problem:

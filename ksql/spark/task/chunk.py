@@ -319,7 +319,7 @@ def _unpacked(chunk: bytes) -> _Unpacked:
         _column(topics),
         _column(partitions),
         _longs(offsets),
-        repeat(None) if headers is None else map(_headers, headers),
+        repeat(None) if headers is None else map(headers_of, headers),
         old_rows,
         timestamps if sequence_keys is None else _longs(sequence_keys),
         _column(lanes),
@@ -347,7 +347,8 @@ def _longs(data: bytes) -> Iterable[int]:
     return values
 
 
-def _headers(packed: list[list[Any]] | None) -> list[tuple[str, bytes | None]] | None:
+def headers_of(packed: list[list[Any]] | None) -> list[tuple[str, bytes | None]] | None:
+    """Return a record's headers out of their packed form."""
     return None if packed is None else [(name, value) for name, value in packed]
 
 

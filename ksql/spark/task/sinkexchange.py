@@ -9,12 +9,12 @@ from __future__ import annotations
 import struct
 from itertools import repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ksql.exec.dataflow import MovedRecords
-from ksql.spark.task.chunk import RECORDS_PER_CHUNK, UnknownChunk
+from ksql.spark.task.chunk import RECORDS_PER_CHUNK, UnknownChunk, headers_of
 from ksql.spark.task.packing import pack, unpack
 from ksql.spark.task.partitioner import ANYWHERE, key_partitions
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ksql.core import Headers, OutRecord
+    from ksql.core import OutRecord
 
 _VERSION: Final = 2
 _HEAD = struct.Struct(">BII")
@@ -152,10 +152,6 @@ def _place(chunk: bytes) -> tuple[int, int]:
 def _unpacked(chunk: bytes) -> tuple[list[OutRecord], NDArray[np.int64]]:
     keys, values, headers, numbers = unpack(memoryview(chunk)[_HEAD.size :])
     places = np.frombuffer(numbers, np.int64).reshape(_ROWS, -1)
-    of_each = repeat(None) if headers is None else map(_headers, headers)
+    of_each = repeat(None) if headers is None else map(headers_of, headers)
     records = list(zip(keys, values, places[_TIME].tolist(), of_each))  # noqa: B905 - no headers repeat
     return records, places
-
-
-def _headers(packed: list[list[Any]] | None) -> Headers | None:
-    return None if packed is None else [(name, value) for name, value in packed]

@@ -135,23 +135,20 @@ class IngestTask:
                 weight = size()
                 read.add(len(raw.offsets), weight)
                 for chunk in writer.add(ingest.add(raw, log)):
-                    yield self._row(chunk, read)
+                    yield _chunk_row(self.environment, chunk, read)
                 unsent += weight
                 if unsent > _HEAVY_BYTES:  # so many of them in a chunk would be too many
                     for chunk in writer.finish():
-                        yield self._row(chunk, read)
+                        yield _chunk_row(self.environment, chunk, read)
                     unsent = 0
             for chunk in (*writer.add(ingest.finish()), *writer.finish()):
-                yield self._row(chunk, read)
+                yield _chunk_row(self.environment, chunk, read)
         if ahead is not None and _WARNED.due(self.environment.application_id, ahead, now_ms):
             log.note("source", ahead.text())
         errors, latest = log.untold(), ahead.latest_ms if ahead is not None else None
         if errors or log.notes or latest is not None or read.open:
             write_log(self.environment, log)
             yield ingest_row(self.environment.buckets[0], b"", errors, latest, read.take())
-
-    def _row(self, chunk: tuple[int, bytes], read: _Read) -> RecordBatch:
-        return ingest_row(self.environment.buckets[chunk[0]], chunk[1], read=read.take())
 
 
 class BackfillTask:
@@ -190,16 +187,17 @@ class StatelessMovedTask:
             for raw, size in portions(environment, batches, log):
                 read.add(len(raw.offsets), size())
                 for chunk in writer.add(program.straight_moved(raw, sequence_keys, log)):
-                    yield self._row(chunk, read)
+                    yield _chunk_row(environment, chunk, read)
             for chunk in writer.finish():
-                yield self._row(chunk, read)
+                yield _chunk_row(environment, chunk, read)
         errors = log.untold()
         if errors or log.notes or read.open:
             write_log(environment, log)
             yield ingest_row(environment.buckets[0], b"", errors, None, read.take())
 
-    def _row(self, chunk: tuple[int, bytes], read: _Read) -> RecordBatch:
-        return ingest_row(self.environment.buckets[chunk[0]], chunk[1], read=read.take())
+
+def _chunk_row(environment: TaskEnvironment, chunk: tuple[int, bytes], read: _Read) -> RecordBatch:
+    return ingest_row(environment.buckets[chunk[0]], chunk[1], read=read.take())
 
 
 class SinkTask:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ksql.sql.binder.infer import bind, bind_predicate
     from ksql.sql.binder.projection import Namer, check_unique, items
     from ksql.sql.binder.relation import Relation, bind_relation, sources_of
-    from ksql.sql.binder.scope import NO_COLUMNS, FromSource, Scope, Source, joined_name
+    from ksql.sql.binder.scope import NO_COLUMNS, Scope, Source, joined_name
     from ksql.sql.binder.trees import columns
     from ksql.sql.binder.windows import check_overlap
 else:
@@ -45,7 +45,7 @@ else:
             "infer": "bind bind_predicate",
             "projection": "Namer check_unique items",
             "relation": "Relation bind_relation sources_of",
-            "scope": "FromSource NO_COLUMNS Scope Source joined_name",
+            "scope": "NO_COLUMNS Scope Source joined_name",
             "trees": "columns",
             "windows": "check_overlap",
         },
@@ -60,7 +60,6 @@ __all__ = [
     "BoundJoin",
     "Column",
     "Const",
-    "FromSource",
     "Grouping",
     "LambdaVar",
     "Named",

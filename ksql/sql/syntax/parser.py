@@ -134,20 +134,6 @@ def _substituted(raw: RawStatement, variables: Mapping[str, str] | None) -> str:
     return "".join(parts) + raw.text[position - raw.span.start :]
 
 
-def parse(
-    text: str,
-    *,
-    types: Mapping[str, SqlType] | None = None,
-    variables: Mapping[str, str] | None = None,
-    test_statements: bool = False,
-) -> list[Parsed]:
-    """Parse a whole script with one state of types and variables; see `parse_one`."""
-    return [
-        parse_one(raw, types=types, variables=variables, test_statements=test_statements)
-        for raw in split(text)
-    ]
-
-
 def _raw(text: str, words: list[Word]) -> RawStatement:
     span = join(words[0].span, words[-1].span)
     return RawStatement(text[span.start : span.end], span, tuple(words))

@@ -141,7 +141,7 @@ class Upgrades:
         self._failed.pop(path, None)
         upgrade = self._running.pop(path, None)
         if upgrade is not None:
-            _closed(upgrade)
+            close(upgrade)
 
     def places(self) -> list[Path]:
         """Return the stores whose upgrade is not at its end."""
@@ -269,7 +269,7 @@ def _size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
 
 
-def _closed(store: Store) -> None:
+def close(store: Store) -> None:
     """Close a store; log why it could not end in order."""
     try:
         store.close()

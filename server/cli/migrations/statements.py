@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from server.cli.client import JsonObject
 from server.cli.migrations.failure import MigrationFailed
+from server.cli.session import with_values
 from server.cli.split import Statement, split
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_@]*"
@@ -19,7 +20,6 @@ _SET = re.compile(rf"SET\s+{_TEXT}\s*=\s*{_TEXT}\s*;", re.IGNORECASE)
 _UNSET = re.compile(rf"UNSET\s+{_TEXT}\s*;", re.IGNORECASE)
 _DEFINE = re.compile(rf"DEFINE\s+({_NAME})\s*=\s*{_TEXT}\s*;", re.IGNORECASE)
 _UNDEFINE = re.compile(rf"UNDEFINE\s+({_NAME})\s*;", re.IGNORECASE)
-_VARIABLE = re.compile(r"\$\{(" + _NAME + r")\}")
 _UNSUPPORTED = re.compile(
     r"(SELECT|PRINT|SHOW|LIST|DESCRIBE|EXPLAIN|RUN\s+SCRIPT)\b", re.IGNORECASE
 )
@@ -159,7 +159,7 @@ class FileSession:
 
     def filled(self, text: str) -> str:
         """Return a text with the values of the variables that are known."""
-        return _VARIABLE.sub(lambda reference: self.variables.get(reference[1], reference[0]), text)
+        return with_values(text, self.variables)
 
     def undone(self, before: Mapping[str, str]) -> list[str]:
         """Return the statements after which only the variables ``before`` are there again."""

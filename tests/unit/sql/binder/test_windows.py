@@ -4,7 +4,7 @@ import pytest
 
 from ksql.core.errors import StatementError
 from ksql.sql.binder.windows import DAY_MS, sizes
-from ksql.sql.syntax.parser import parse
+from tests.parsing import parse
 
 
 def clause(text):

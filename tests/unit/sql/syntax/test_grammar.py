@@ -12,8 +12,7 @@ from ksql.core.ident import RESERVED, quote
 from ksql.sql.syntax import ast
 from ksql.sql.syntax.build import BUILDERS
 from ksql.sql.syntax.machine import grammar
-from ksql.sql.syntax.parser import parse
-from tests.parsing import parse_expression
+from tests.parsing import parse, parse_expression
 
 GOLDEN = Path(__file__).parents[3] / "golden/parse_statements.sql"
 

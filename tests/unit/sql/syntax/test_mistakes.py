@@ -8,7 +8,7 @@ import pytest
 
 from ksql.core.errors import ParseError
 from ksql.sql.syntax import explain_error
-from ksql.sql.syntax.parser import parse
+from tests.parsing import parse
 
 ENTRIES = tomllib.loads(resources.files("grammar").joinpath("bad.toml").read_text("utf-8"))
 EXAMPLES = [

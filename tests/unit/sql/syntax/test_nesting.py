@@ -4,10 +4,9 @@ import pytest
 
 from ksql.core.errors import KsqlError
 from ksql.sql.syntax.lexer import MAX_NESTING, TooDeep
-from ksql.sql.syntax.parser import parse
 from ksql.sql.syntax.printer import expression
 from ksql.sql.syntax.walk import transform, walk
-from tests.parsing import parse_expression, parse_type
+from tests.parsing import parse, parse_expression, parse_type
 
 DEEP = 2_000
 BOMBS = {

@@ -8,8 +8,8 @@ from ksql.core.errors import KsqlError, ParseError, Span
 from ksql.core.ident import RESERVED
 from ksql.core.types import model
 from ksql.sql.syntax import ast, expr
-from ksql.sql.syntax.parser import parse, parse_one, split
-from tests.parsing import parse_expression, parse_type
+from ksql.sql.syntax.parser import parse_one, split
+from tests.parsing import parse, parse_expression, parse_type
 
 NON_RESERVED = [
     "SHOW",

@@ -3,10 +3,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 
 from ksql.core.types.model import type_text
-from ksql.sql.syntax.parser import parse
 from ksql.sql.syntax.printer import expression, query, statement
 from tests.examples import examples
-from tests.parsing import parse_expression, parse_type
+from tests.parsing import parse, parse_expression, parse_type
 from tests.unit.sql.syntax.strategies import expressions, queries, statements, types
 
 FEW = settings(

@@ -4,7 +4,7 @@ import pytest
 
 from ksql.core.errors import ParseError
 from ksql.sql.syntax import expr
-from ksql.sql.syntax.parser import parse
+from tests.parsing import parse
 
 VARIABLES = {
     "name": "orders",
