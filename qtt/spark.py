@@ -20,7 +20,7 @@ from ksql.control import RebuildSupervisor
 from ksql.control.engine import Engine, MemoryLog
 from ksql.control.statements import HANDLERS, Request, Services
 from ksql.core import KsqlError, QueryFailed, Settings, Trash
-from ksql.core.process.jars import jars
+from ksql.core.process import jar_files
 from ksql.formats import Reference, subject_name
 from ksql.kafka import Admin, KafkaSettings, KafkaTopics, TopicDifference
 from ksql.kafka.embedded import EmbeddedBroker
@@ -76,7 +76,8 @@ class SparkDrivers:
             _compare_nothing(self.registry.settings.url)
             self.admin = Admin(self.kafka)
             self.runtime = SparkRuntime(
-                SparkSettings(state_dir=self._directory, jars=jars("spark")), lambda: self.admin
+                SparkSettings(state_dir=self._directory, jars=jar_files("spark")),
+                lambda: self.admin,
             )
             self.runtime.open()
         except BaseException:

@@ -12,7 +12,7 @@ from ksql.cluster import Heartbeats, SingleServer
 from ksql.cluster.replicas import ENABLED
 from ksql.control.statements import CommandRate
 from ksql.core import steady_ms
-from ksql.core.process.jars import jars
+from ksql.core.process import jar_files
 from ksql.functions import Problem, load_sources, read_directory
 from ksql.functions.user import Limits
 from ksql.kafka import READING, TopicDifference, record_sizes
@@ -56,7 +56,7 @@ def spark_settings(settings: Settings, root: Path) -> SparkSettings:
     """Return how Spark's process is started."""
     return SparkSettings(
         state_dir=root,
-        jars=jars("spark"),
+        jars=jar_files("spark"),
         master=settings.text("ksql.spark.master"),
         driver_memory=settings.text("ksql.spark.driver.memory"),
         jvm_reads=settings.text(READ) != BY_WORKERS,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         instantiate_table,
     )
     from ksql.functions.registry import BUILTINS, Functions, describe
-    from ksql.functions.resolve import OverloadKey, find_overload
+    from ksql.functions.resolve import OverloadKey, find_overload, resolve_overload
     from ksql.functions.spec import AggregateFunction, Function, InPlace, Scalar
     from ksql.functions.state_copy import copied
     from ksql.functions.udf import Problem, load_sources, read_directory, udaf, udtf
@@ -28,7 +28,7 @@ else:
                 "function_settings instantiate_aggregate instantiate_scalar instantiate_table"
             ),
             "registry": "BUILTINS Functions describe",
-            "resolve": "OverloadKey find_overload",
+            "resolve": "OverloadKey find_overload resolve_overload",
             "spec": "AggregateFunction Function InPlace Scalar",
             "state_copy": "copied",
             "udf": "Problem load_sources read_directory udaf udtf",
@@ -55,6 +55,7 @@ __all__ = [
     "instantiate_table",
     "load_sources",
     "read_directory",
+    "resolve_overload",
     "udaf",
     "udtf",
 ]

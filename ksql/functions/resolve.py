@@ -83,7 +83,9 @@ class _Candidate:
     rank: tuple[bool, int, int]
 
 
-def resolve(function: Function, args: Sequence[Arg], *, span: Span | None = None) -> Resolved:
+def resolve_overload(
+    function: Function, args: Sequence[Arg], *, span: Span | None = None
+) -> Resolved:
     """Return the overload of ``function`` for these arguments.
 
     Raises: NoSuchOverload; AmbiguousCall; whatever a lambda's ``infer`` raises.

@@ -24,9 +24,8 @@ from ksql.core.types import (
     WINDOW_COLUMNS,
     is_numeric,
 )
-from ksql.sql.binder import OPERATORS, describe, trees, type_of
+from ksql.sql.binder import OPERATORS, describe, sql_of, trees, type_of
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.show import show
 from ksql.sql.catalog import DataSource
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import walk
@@ -316,13 +315,13 @@ def _check_bounds_of(name: str, bounds: list[tuple[str, Bound]]) -> None:
     ends = {end: [part for op, part in bounds if op[0] == end] for end in "<>="}
     for end, parts in ends.items():
         if len(parts) > 1:
-            shown = ", ".join(map(show, parts))
+            shown = ", ".join(map(sql_of, parts))
             raise KeyNeeded(
                 f"Duplicate {name} bounds on: {OPERATORS[end]}: [{shown}]", windowed=True
             )
     if ends["="] and len(bounds) > 1:
         raise KeyNeeded(
-            f"`{show(ends['='][0])}` cannot be combined with other {name} bounds", windowed=True
+            f"`{sql_of(ends['='][0])}` cannot be combined with other {name} bounds", windowed=True
         )
 
 

@@ -12,14 +12,14 @@ import tempfile
 from pathlib import Path
 
 from ksql.core import StartError
-from ksql.core.process.jars import jars
+from ksql.core.process import jar_files
 from ksql.spark.session import prepared_stand
 
 
 def main() -> int:
     """Write the archive if there is none; return 1 with a message when that fails."""
     with tempfile.TemporaryDirectory(prefix="ksql-archive-") as folder:
-        stand = prepared_stand(jars("spark"), Path(folder, "scratch"))
+        stand = prepared_stand(jar_files("spark"), Path(folder, "scratch"))
         if stand.archive.exists():
             return 0
         sys.stdout.write("setup: noting the classes that Spark loads, for quicker starts\n")

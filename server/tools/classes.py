@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ksql.core import KsqlError
-from ksql.core.process.jars import jars
+from ksql.core.process import jar_files
 from ksql.kafka import Admin, KafkaSettings
 from ksql.kafka.embedded import EmbeddedBroker
 from ksql.spark.session import WRITE, JvmHome, SparkRuntime, SparkSettings, forget_others
@@ -59,7 +59,7 @@ def write(stand: JvmHome, folder: Path) -> None:
 
 def _run_and_end(folder: Path) -> None:
     """Run the queries, then end the service before Spark: it would not wait for the archive."""
-    settings = SparkSettings(state_dir=folder / "spark", jars=jars("spark"))
+    settings = SparkSettings(state_dir=folder / "spark", jars=jar_files("spark"))
     with (
         EmbeddedBroker(folder / "broker") as broker,
         contextlib.closing(Admin(KafkaSettings(broker.bootstrap))) as admin,

@@ -57,7 +57,7 @@ def place_in_order(item):
 @pytest.fixture(scope="session")
 def runtime(broker, tmp_path_factory):
     """A Spark session that all services of this process share."""
-    from ksql.core.process.jars import jars  # noqa: PLC0415 the broker's own tests need no Spark
+    from ksql.core.process.jars import jar_files  # noqa: PLC0415 the broker's own tests need no Spark
     from ksql.kafka.admin import Admin  # noqa: PLC0415
     from ksql.kafka.settings import KafkaSettings  # noqa: PLC0415
     from ksql.spark.session.jvm import SparkSettings  # noqa: PLC0415
@@ -65,7 +65,7 @@ def runtime(broker, tmp_path_factory):
 
     admin = Admin(KafkaSettings(broker.bootstrap))
     settings = SparkSettings(
-        state_dir=tmp_path_factory.mktemp("spark"), jars=jars("spark"), master="local[2]"
+        state_dir=tmp_path_factory.mktemp("spark"), jars=jar_files("spark"), master="local[2]"
     )
     running = SparkRuntime(settings, lambda: admin)
     running.open()

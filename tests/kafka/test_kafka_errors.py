@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from ksql.core.process.jars import jars
+from ksql.core.process.jars import jar_files
 from ksql.core.process.jvm import find_java
 from ksql.kafka.errors import RETRIABLE
 
@@ -23,7 +23,7 @@ public class Table {
 def test_all_errors_that_java_tries_again(tmp_path):
     source = tmp_path / "Table.java"
     source.write_text(TABLE)
-    path = ":".join(str(jar) for jar in jars("broker"))
+    path = ":".join(str(jar) for jar in jar_files("broker"))
     output = subprocess.run(
         [find_java().path, "-cp", path, source], capture_output=True, text=True, check=True
     )

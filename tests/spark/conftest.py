@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined] # names it only passes on
 
-from ksql.core.process.jars import jars
+from ksql.core.process.jars import jar_files
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.kafka.admin import Admin
@@ -33,7 +33,7 @@ def kafka(broker):
 @pytest.fixture(scope="session")
 def spark_settings(tmp_path_factory):
     return SparkSettings(
-        state_dir=tmp_path_factory.mktemp("state"), jars=jars("spark"), master="local[2]"
+        state_dir=tmp_path_factory.mktemp("state"), jars=jar_files("spark"), master="local[2]"
     )
 
 

@@ -52,8 +52,7 @@ from ksql.formats import Registry
 from ksql.functions import Functions
 from ksql.sql.catalog import Catalog, PersistentQuery
 from ksql.sql.plan import codec
-from ksql.sql.upgrade import Verdict
-from ksql.sql.upgrade.validate import validate
+from ksql.sql.upgrade import Verdict, validate_upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -433,7 +432,7 @@ class Engine:
                 before, after = (
                     codec.loads(text, self.functions) for text in (old.plan, change.query.plan)
                 )
-                verdict, _ = validate(before, after, self.functions)
+                verdict, _ = validate_upgrade(before, after, self.functions)
                 verdict = with_settings(verdict, old, change.query)
                 self.history.replayed(
                     Upgrade(

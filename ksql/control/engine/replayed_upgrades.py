@@ -9,7 +9,7 @@ from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, En
 from ksql.control.engine.command_execution import Upgrade
 from ksql.control.engine.context import with_settings
 from ksql.sql.plan import codec
-from ksql.sql.upgrade.validate import validate
+from ksql.sql.upgrade import validate_upgrade
 
 if TYPE_CHECKING:
     from ksql.control.engine.changes import Change
@@ -60,5 +60,5 @@ def _verdict(old: PersistentQuery, rebuild: Rebuild, functions: Functions) -> Ve
     before = codec.loads(old.plan, functions)
     after = codec.loads(rebuild.candidate.plan, functions)
     after = replace(after, sink=replace(after.sink, topic=before.sink.topic))
-    verdict, _ = validate(before, after, functions, filled=rebuild.backfill)
+    verdict, _ = validate_upgrade(before, after, functions, filled=rebuild.backfill)
     return with_settings(verdict, old, rebuild.candidate)

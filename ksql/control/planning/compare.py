@@ -19,8 +19,15 @@ from ksql.core.types import Column, Format, Role, as_written, capabilities
 from ksql.sql.catalog import DataSource, PersistentQuery
 from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.syntax import ast
-from ksql.sql.upgrade import RESET, Difference, Verdict, backfill, inherited, notes
-from ksql.sql.upgrade.validate import validate
+from ksql.sql.upgrade import (
+    RESET,
+    Difference,
+    Verdict,
+    backfill,
+    inherited,
+    notes,
+    validate_upgrade,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -130,7 +137,9 @@ def _in_place(
 ) -> Compared:
     """Put the new plan on the old one's state, whether that is accepted or not."""
     plan = inherited(new.plan, old, inputs.settings.overrides)
-    verdict, aligned = validate(old, plan, inputs.functions, inputs.generation, filled=filled)
+    verdict, aligned = validate_upgrade(
+        old, plan, inputs.functions, inputs.generation, filled=filled
+    )
     verdict = replace(verdict, inherited=notes(new.plan, plan))
     return Compared(aligned, _with_store(verdict, new, inputs), new.writer.plan)
 

@@ -66,7 +66,7 @@ def jar_dir() -> Path:
     return cache_dir() / "jars"
 
 
-def jars(which: JarSet) -> list[Path]:
+def jar_files(which: JarSet) -> list[Path]:
     """Return the files of a set, in class path order.
 
     Only presence and size are looked at here; the checksum was verified before a file got its name.

@@ -12,7 +12,7 @@ from ksql.exec.dataflow.partitioning.repartition import regroups, sending
 from ksql.exec.dataflow.stage_inputs import CompileContext
 from ksql.exec.dataflow.stages import combining, slots_of
 from ksql.functions import OverloadGone, UnknownFunction
-from ksql.sql.binder.show import show
+from ksql.sql.binder import sql_of
 from ksql.sql.plan import (
     Aggregate,
     EmitFinal,
@@ -76,7 +76,7 @@ def _lines(plan: QueryPlan, program_layout: Layout, functions: Functions) -> Ite
     for number, stage in enumerate(program_layout.stages):
         yield f"stage {number}: {_steps(stage)}, over {plan.buckets} buckets"
         for stage_input in stage.stage_inputs:
-            entry, key = stage_input.segment.entry, ", ".join(map(show, stage_input.key))
+            entry, key = stage_input.segment.entry, ", ".join(map(sql_of, stage_input.key))
             more = f"; {sending(plan)}" if regroups(stage, stage_input) else ""
             if plan.lanes and moves(program_layout, stage, stage_input) is not None:
                 more += ", repartitioned"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ksql.core import StatementError, excerpt
-from ksql.sql.binder.show import show
+from ksql.sql.binder import sql_of
 
 if TYPE_CHECKING:
     from ksql.sql.binder import Bound
@@ -50,7 +50,7 @@ def reporter(context: str, nodes: Sequence[Bound]) -> Failed:
     """Return the function that compiled code calls when one of these expressions has failed."""
 
     def failed(log: Log, index: int, error: Exception, row: Any) -> None:
-        log(context, f"Error computing expression {show(nodes[index])}: {cause(error)}", row)
+        log(context, f"Error computing expression {sql_of(nodes[index])}: {cause(error)}", row)
 
     return failed
 

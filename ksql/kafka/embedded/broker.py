@@ -18,8 +18,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ksql.core import StartError, StartupTimeout, cpu_seconds, write_atomically
-from ksql.core.process import Child, FileLock, await_predecessors, find_java
-from ksql.core.process.jars import jars
+from ksql.core.process import Child, FileLock, await_predecessors, find_java, jar_files
 from ksql.kafka.embedded.broker_config import java_options, log_properties, server_properties
 from ksql.kafka.logs import CLIENT_LOG
 
@@ -112,7 +111,7 @@ class EmbeddedBroker:
             JavaMissing, JARS_MISSING: the set-up is incomplete.
         """
         java = find_java()
-        class_path = os.pathsep.join(map(str, jars("broker")))
+        class_path = os.pathsep.join(map(str, jar_files("broker")))
         self._owner.acquire()
         self._stopping = False
         try:
@@ -135,7 +134,7 @@ class EmbeddedBroker:
         self._end_process()
         try:
             self._await_predecessor()
-            class_path = os.pathsep.join(map(str, jars("broker")))
+            class_path = os.pathsep.join(map(str, jar_files("broker")))
             self._start_on_free_port(find_java(), class_path)
         except BaseException:
             self._end_process()

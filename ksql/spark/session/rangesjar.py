@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from ksql.core.process import sha256
-from ksql.core.process.jars import jars
+from ksql.core.process import jar_files, sha256
 from ksql.spark.session.source import SOURCE_CODE, SOURCE_JAR
 
 DIGEST = "ksql/{}.sha256"
@@ -27,7 +26,7 @@ _JAVA = "17"  # the oldest that this Spark runs on
 def main() -> None:
     """Compile it and write the jar."""
     spark = Path(pyspark.__file__).parent / "jars"
-    path = ":".join([f"{spark}/*", *map(str, jars("spark"))])
+    path = ":".join([f"{spark}/*", *map(str, jar_files("spark"))])
     with tempfile.TemporaryDirectory() as folder:
         compiler = ("javac", "--release", _JAVA, "-g:none", "-cp", path, "-d", folder)
         subprocess.run((*compiler, *map(str, SOURCE_CODE)), check=True)  # noqa: S603 - our own command

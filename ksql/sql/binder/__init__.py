@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ksql.sql.binder.projection import Namer, check_unique, items
     from ksql.sql.binder.relation import Relation, bind_relation, sources_of
     from ksql.sql.binder.scope import NO_COLUMNS, Scope, Source, joined_name
+    from ksql.sql.binder.show import sql_of
     from ksql.sql.binder.trees import columns
     from ksql.sql.binder.windows import check_overlap
 else:
@@ -46,6 +47,7 @@ else:
             "projection": "Namer check_unique items",
             "relation": "Relation bind_relation sources_of",
             "scope": "NO_COLUMNS Scope Source joined_name",
+            "show": "sql_of",
             "trees": "columns",
             "windows": "check_overlap",
         },
@@ -86,6 +88,7 @@ __all__ = [
     "position_text",
     "refuse_aggregates",
     "sources_of",
+    "sql_of",
     "trees",
     "type_of",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.core.types import coerce, model
-from ksql.functions.resolve import resolve
+from ksql.functions import resolve_overload
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, type_of
 from ksql.sql.binder.errors import BadLambda, NameTaken, type_name
@@ -35,7 +35,7 @@ def bind_call(binder: Binder, node: ex.Call) -> Bound:
         for arg in node.args
     ]
     kinds = [arg if isinstance(arg, LambdaArgument) else type_of(arg) for arg in args]
-    chosen = resolve(function, kinds, span=node.span)
+    chosen = resolve_overload(function, kinds, span=node.span)
     lambdas = chosen.lambdas or ((),) * len(args)
     converted = tuple(
         arg.bound(inputs) if isinstance(arg, LambdaArgument) else convert(arg, param)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ksql.core import StatementError
 from ksql.core.types import ROWTIME, WINDOW_COLUMNS, SqlType
-from ksql.functions import Functions, OverloadKey
-from ksql.functions.resolve import resolve
+from ksql.functions import Functions, OverloadKey, resolve_overload
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Bound, Named, type_of
@@ -106,7 +105,7 @@ class Grouping:
             args = [bind(arg, scope, self.functions) for arg in expr.args]
         finally:
             self.inside = ""
-        resolved = resolve(function, [type_of(arg) for arg in args], span=expr.span)
+        resolved = resolve_overload(function, [type_of(arg) for arg in args], span=expr.span)
         columns = len(args) - resolved.literals
         literals = tuple(
             self._literal(arg, expr, index) for index, arg in enumerate(args) if index >= columns

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ksql.sql.binder.bound import Bound
 
 
-def show(expr: Bound) -> str:
+def sql_of(expr: Bound) -> str:
     """Return the expression in SQL's notation; inserted coercions show as CAST."""
     match expr:
         case b.Column() | b.LambdaVar():
@@ -23,47 +23,47 @@ def show(expr: Bound) -> str:
         case b.Call():
             return show_call(expr.function, expr.args)
         case b.Arith() | b.Compare() | b.Logical():
-            return f"({show(expr.left)} {expr.op} {show(expr.right)})"
+            return f"({sql_of(expr.left)} {expr.op} {sql_of(expr.right)})"
         case b.Negate():
-            return f"-{show(expr.operand)}"
+            return f"-{sql_of(expr.operand)}"
         case b.Not():
-            return f"(NOT {show(expr.operand)})"
+            return f"(NOT {sql_of(expr.operand)})"
         case b.IsNull():
-            return f"({show(expr.operand)} IS {'NOT ' if expr.negated else ''}NULL)"
+            return f"({sql_of(expr.operand)} IS {'NOT ' if expr.negated else ''}NULL)"
         case b.In():
-            return f"({show(expr.operand)} IN ({_list(expr.options)}))"
+            return f"({sql_of(expr.operand)} IN ({_list(expr.options)}))"
         case b.Like():
             escape = f" ESCAPE '{expr.escape}'" if expr.escape else ""
-            return f"({show(expr.operand)} LIKE {show(expr.pattern)}{escape})"
+            return f"({sql_of(expr.operand)} LIKE {sql_of(expr.pattern)}{escape})"
         case b.Case():
-            whens = " ".join(f"WHEN {show(c)} THEN {show(r)}" for c, r in expr.whens)
-            tail = f" ELSE {show(expr.otherwise)}" if expr.otherwise is not None else ""
+            whens = " ".join(f"WHEN {sql_of(c)} THEN {sql_of(r)}" for c, r in expr.whens)
+            tail = f" ELSE {sql_of(expr.otherwise)}" if expr.otherwise is not None else ""
             return f"(CASE {whens}{tail} END)"
         case b.Cast():
-            return f"CAST({show(expr.operand)} AS {expr.type})"
+            return f"CAST({sql_of(expr.operand)} AS {expr.type})"
         case b.Subscript():
-            return f"{show(expr.base)}[{show(expr.index)}]"
+            return f"{sql_of(expr.base)}[{sql_of(expr.index)}]"
         case b.Deref():
-            return f"{show(expr.base)}->{quote(expr.field)}"
+            return f"{sql_of(expr.base)}->{quote(expr.field)}"
         case b.MakeArray():
             return f"ARRAY[{_list(expr.items)}]"
         case b.MakeMap():
-            return "MAP(" + ", ".join(f"{show(k)} := {show(v)}" for k, v in expr.entries) + ")"
+            return "MAP(" + ", ".join(f"{sql_of(k)} := {sql_of(v)}" for k, v in expr.entries) + ")"
         case b.MakeStruct():
-            return "STRUCT(" + ", ".join(f"{quote(n)} := {show(e)}" for n, e in expr.fields) + ")"
+            return "STRUCT(" + ", ".join(f"{quote(n)} := {sql_of(e)}" for n, e in expr.fields) + ")"
         case b.Let():
-            return f"LET {quote(expr.name)} := {show(expr.operand)} IN {show(expr.body)}"
+            return f"LET {quote(expr.name)} := {sql_of(expr.operand)} IN {sql_of(expr.body)}"
         case b.Lambda():
-            return f"({', '.join(expr.params)}) => {show(expr.body)}"
+            return f"({', '.join(expr.params)}) => {sql_of(expr.body)}"
 
 
 def show_call(function: str, args: Iterable[Bound], literals: Iterable[object] = ()) -> str:
     """Return a call in SQL's notation; ``literals`` are an aggregate's initial arguments."""
-    return f"{function}({', '.join([*map(show, args), *map(repr, literals)])})"
+    return f"{function}({', '.join([*map(sql_of, args), *map(repr, literals)])})"
 
 
 def _list(items: Iterable[Bound]) -> str:
-    return ", ".join(map(show, items))
+    return ", ".join(map(sql_of, items))
 
 
 def _constant(value: object) -> str:

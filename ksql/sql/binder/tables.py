@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core import StatementError
 from ksql.core.types import SqlType
-from ksql.functions import Functions, OverloadKey
-from ksql.functions.resolve import resolve
+from ksql.functions import Functions, OverloadKey, resolve_overload
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.bound import Bound, type_of
 from ksql.sql.binder.infer import bind
@@ -57,7 +56,7 @@ class TableCalls:
             return None
         function = self.functions.get(expr.name, expr.span)
         args = [bind(arg, self.scope, self.functions) for arg in expr.args]
-        chosen = resolve(function, [type_of(arg) for arg in args], span=expr.span)
+        chosen = resolve_overload(function, [type_of(arg) for arg in args], span=expr.span)
         converted = tuple(convert(a, p) for a, p in zip(args, chosen.params, strict=True))
         name = show_call(function.name, converted)
         while self.scope.has_column(name):  # a column may be called anything

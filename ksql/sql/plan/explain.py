@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.sql.binder.show import show, show_call
+from ksql.sql.binder.show import show_call, sql_of
 from ksql.sql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -38,24 +38,24 @@ def _line(plan: Plan) -> str:
             formats = f"{plan.key_format.name} / {plan.value_format.name}"
             return f"[ SOURCE ] {plan.kind.lower()} {plan.name} <- topic {plan.topic}, {formats}"
         case Filter():
-            return f"[ FILTER ] {plan.clause} {show(plan.predicate)}"
+            return f"[ FILTER ] {plan.clause} {sql_of(plan.predicate)}"
         case Rekey():
-            keys = ", ".join(f"{show(key.expr)} AS {key.name}" for key in plan.keys)
+            keys = ", ".join(f"{sql_of(key.expr)} AS {key.name}" for key in plan.keys)
             return f"[ REKEY ] PARTITION BY {keys or 'NULL'}"
         case Explode():
             return f"[ EXPLODE ] {', '.join(call.name for call in plan.calls)}"
         case Select():
-            items = ", ".join(f"{show(n.expr)} AS {n.name}" for n in (*plan.key, *plan.value))
+            items = ", ".join(f"{sql_of(n.expr)} AS {n.name}" for n in (*plan.key, *plan.value))
             return f"[ PROJECT ] {items}"
         case Aggregate():
-            group = ", ".join(show(key.expr) for key in plan.group)
+            group = ", ".join(sql_of(key.expr) for key in plan.group)
             folds = ", ".join(show_call(fold.function, fold.args) for fold in plan.folds)
             window = f", {plan.window.kind} {plan.window.size_ms} ms" if plan.window else ""
             return f"[ AGGREGATE ] {folds} GROUP BY {group}{window}"
         case EmitFinal():
             return "[ EMIT FINAL ]"
         case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
-            on = f"{show(plan.left_key)} = {show(plan.right_key)}"
+            on = f"{sql_of(plan.left_key)} = {sql_of(plan.right_key)}"
             return f"[ JOIN ] {plan.kind} {_sides(plan)} ON {on}"
         case Sink():
             columns = ", ".join(map(str, (*plan.key, *plan.value)))

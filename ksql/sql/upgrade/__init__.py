@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ksql.sql.upgrade.code import as_run, code_of, hazards, other_code
 from ksql.sql.upgrade.settings import LISTED, RESET, inherited, inherited_properties, notes
+from ksql.sql.upgrade.validate import validate_upgrade
 from ksql.sql.upgrade.verdict import (
     Difference,
     Guarantee,
@@ -29,4 +30,5 @@ __all__ = [
     "inherited_properties",
     "notes",
     "other_code",
+    "validate_upgrade",
 ]

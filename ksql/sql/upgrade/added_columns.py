@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core import quote
 from ksql.sql.binder import trees
-from ksql.sql.binder.show import show
+from ksql.sql.binder.show import sql_of
 from ksql.sql.plan.nodes import (
     Explode,
     Filter,
@@ -76,7 +76,7 @@ def compare(old: Plan, new: Plan) -> Iterator[Difference]:
         lacking = [later[name] for name in _read(expr) if name in later]
         if lacking and repr(expr) not in before:
             text = (
-                f"{show(expr)} reads {', '.join(map(str, lacking))}, which rows do not have that "
+                f"{sql_of(expr)} reads {', '.join(map(str, lacking))}, which rows do not have that "
                 "the join has kept since before; it would reject them whatever their records hold"
             )
             yield Difference("topology", clause, text, allowed=False)

@@ -14,7 +14,7 @@ from ksql.functions import function_settings
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Named
-from ksql.sql.binder.show import show, show_call
+from ksql.sql.binder.show import show_call, sql_of
 from ksql.sql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -216,7 +216,7 @@ def shown(value: Any) -> str:
         case tuple():
             return ", ".join(map(shown, value))
         case Named():
-            return show(value.expr)
+            return sql_of(value.expr)
         case Format():
             return ", ".join(_format(value))
         case TimeWindow():
@@ -229,7 +229,7 @@ def shown(value: Any) -> str:
         case TimestampColumn():
             return quote(value.name) + (f" as '{value.pattern}'" if value.pattern else "")
         case _:
-            return show(value) if type(value) in trees.NODES else str(value)
+            return sql_of(value) if type(value) in trees.NODES else str(value)
 
 
 def shown_fold(fold: Fold) -> str:

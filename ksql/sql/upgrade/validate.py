@@ -15,7 +15,7 @@ from ksql.core import is_exactly_once, quote
 from ksql.core.types import Format, as_written, capabilities
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Column, Named
-from ksql.sql.binder.show import show, show_call
+from ksql.sql.binder.show import show_call, sql_of
 from ksql.sql.plan.nodes import (
     Aggregate,
     EmitFinal,
@@ -56,7 +56,7 @@ Step = Literal["GROUP BY", "PARTITION BY", "EMIT", "JOIN"]
 _STEPS: tuple[Step, ...] = get_args(Step)
 
 
-def validate(
+def validate_upgrade(
     old: QueryPlan,
     new: QueryPlan,
     functions: Functions,
@@ -237,7 +237,7 @@ def _compare_filters(
         if not same_conditions(before, after, functions):
             yield (
                 clause,
-                _became(*(" AND ".join(map(show, conjuncts)) for conjuncts in (before, after))),
+                _became(*(" AND ".join(map(sql_of, conjuncts)) for conjuncts in (before, after))),
             )
 
 
@@ -266,7 +266,7 @@ def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Dif
     )
     for name, expr in before.items():
         if name in after and after[name] != expr:
-            text = f"{quote(name)} was {show(expr)}, is {show(after[name])}"
+            text = f"{quote(name)} was {sql_of(expr)}, is {sql_of(after[name])}"
             yield _change("data selection", "SELECT", text)
 
 
@@ -277,7 +277,7 @@ def _compare_keys(old: _Stretch, new: _Stretch) -> Iterator[Difference]:
     """Return the order in which the same expressions make the result's key."""
     for (name, before), (_, after) in zip(_key(*old), _key(*new), strict=False):
         if before != after:  # their number is the sink's business
-            became = _became(show(before), show(after))
+            became = _became(sql_of(before), sql_of(after))
             yield _refused("topology", "SELECT", f"key column {quote(name)}: {became}")
 
 

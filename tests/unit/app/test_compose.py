@@ -67,7 +67,7 @@ def test_the_driver_only_plans_unless_its_tasks_read_the_records(
     jvm_reads: bool,
     plans_only: bool,
 ) -> None:
-    monkeypatch.setattr(compose, "jars", lambda _: ())
+    monkeypatch.setattr(compose, "jar_files", lambda _: ())
     given = {"ksql.spark.master": master, "ksql.spark.source.reader": reader}
     spark = compose.spark_settings(Settings(given), tmp_path)
     assert (spark.jvm_reads, spark.driver_plans_only) == (jvm_reads, plans_only)

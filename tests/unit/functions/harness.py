@@ -10,7 +10,7 @@ from ksql.core.types.coerce import caster
 from ksql.core.types.model import NULL
 from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
 from ksql.functions.registry import BUILTINS
-from ksql.functions.resolve import resolve, substitute
+from ksql.functions.resolve import resolve_overload, substitute
 from ksql.functions.signature import parse_type
 
 D = Decimal
@@ -71,7 +71,7 @@ def scalar(name, types, args):
     """The result of a scalar function."""
     function = BUILTINS.get(name)
     kinds = _arguments(types, args)
-    chosen = resolve(function, kinds)
+    chosen = resolve_overload(function, kinds)
     run = instantiate_scalar(function, chosen.overload, chosen.params)
     values = _converted(kinds, chosen.params, args)
     if run.nulls == "propagate" and None in [v for v in values if not callable(v)]:
@@ -92,7 +92,7 @@ def evaluate(code, values):
 def table(name, types, args):
     """The rows of a table function."""
     function = BUILTINS.get(name)
-    chosen = resolve(function, types_of(types))
+    chosen = resolve_overload(function, types_of(types))
     return instantiate_table(function, chosen.overload, chosen.params)(*args)
 
 
@@ -101,7 +101,7 @@ def aggregate(name, types, literals=(), settings=None):
     function = BUILTINS.get(name)
     columns = types_of(types)
     constants = [sql({bool: "BOOLEAN", int: "INT", str: "STRING"}[type(v)]) for v in literals]
-    chosen = resolve(function, [*columns, *constants])
+    chosen = resolve_overload(function, [*columns, *constants])
     assert chosen.literals == len(literals)
     columns = chosen.params[: len(chosen.params) - chosen.literals]
     function_ = instantiate_aggregate(function, chosen.overload, columns, literals, settings)

@@ -13,7 +13,7 @@ from ksql.core.types.model import NULL
 from ksql.functions.errors import BadConstant
 from ksql.functions.instantiate import instantiate_aggregate
 from ksql.functions.registry import BUILTINS
-from ksql.functions.resolve import resolve
+from ksql.functions.resolve import resolve_overload
 from ksql.functions.spec import AggregateFunction
 from ksql.functions.state_copy import copied
 from ksql.java.values import EvaluationError
@@ -319,7 +319,7 @@ def test_n_must_be_positive(literals):
 )
 def test_how_many_must_be_said(name, types):
     function = BUILTINS.get(name)
-    chosen = resolve(function, [*types_of(types), NULL])
+    chosen = resolve_overload(function, [*types_of(types), NULL])
     with pytest.raises(BadConstant, match="NULL is no number"):
         instantiate_aggregate(function, chosen.overload, chosen.params[:-1], (None,))
 

@@ -15,7 +15,7 @@ from ksql.functions.instantiate import (
     instantiate_table,
 )
 from ksql.functions.registry import BUILTINS, Functions, describe
-from ksql.functions.resolve import resolve, signature
+from ksql.functions.resolve import resolve_overload, signature
 from ksql.functions.signature import BadSignature, parse_param, parse_type
 from ksql.functions.spec import AggregateFactory, AggregateFunction, Function, Scalar, Table
 from tests.unit.functions.harness import Lam, sql, types_of
@@ -31,7 +31,7 @@ def overloads(*params, kind="SCALAR"):
 
 
 def chosen(function, types):
-    overload = resolve(function, types_of(types)).overload
+    overload = resolve_overload(function, types_of(types)).overload
     return [signature(each) for each in function.overloads].index(overload)
 
 
@@ -63,7 +63,7 @@ def test_exact_before_casts():
 
 
 def test_casts_say_what_to_convert_to():
-    resolved = resolve(
+    resolved = resolve_overload(
         overloads("DOUBLE; DECIMAL; DATE; ARRAY<BIGINT>"),
         types_of("INT; BIGINT; STRING; ARRAY<INT>"),
     )
@@ -104,21 +104,21 @@ def test_fewer_variables_win():
 
 
 def test_wide_decimal_takes_integers():
-    resolved = resolve(overloads("DECIMAL(12, 2)"), [INTEGER])
+    resolved = resolve_overload(overloads("DECIMAL(12, 2)"), [INTEGER])
     assert str(resolved.params[0]) == "DECIMAL(12, 2)"
 
 
 def test_struct_and_any():
     function = overloads("STRUCT<A STRING, B ARRAY<T>>; T; ANY")
     given = "STRUCT<A STRING, B ARRAY<INT>>; INT; MAP<STRING, INT>"
-    assert resolve(function, types_of(given)).params == tuple(types_of(given))
+    assert resolve_overload(function, types_of(given)).params == tuple(types_of(given))
 
 
 def test_null_takes_the_type_of_its_variable():
-    resolved = resolve(BUILTINS.get("COALESCE"), types_of("NULL; STRING"))
+    resolved = resolve_overload(BUILTINS.get("COALESCE"), types_of("NULL; STRING"))
     assert resolved.params == (STRING, STRING)
     assert resolved.returns == STRING
-    assert resolve(BUILTINS.get("COALESCE"), [NULL]).returns == NULL
+    assert resolve_overload(BUILTINS.get("COALESCE"), [NULL]).returns == NULL
 
 
 def test_lambdas():
@@ -129,17 +129,19 @@ def test_lambdas():
         seen.append(params)
         return DOUBLE
 
-    resolved = resolve(transform, [sql("ARRAY<INT>"), Lam(1, None, body)])
+    resolved = resolve_overload(transform, [sql("ARRAY<INT>"), Lam(1, None, body)])
     assert seen == [(INTEGER,)]
     assert str(resolved.returns) == "ARRAY<DOUBLE>"
     assert resolved.lambdas == ((), (INTEGER,))
     assert resolved.params[1] == DOUBLE
     with pytest.raises(NoSuchOverload, match="LAMBDA"):
-        resolve(transform, [sql("ARRAY<INT>"), Lam(2, None, "INT")])
+        resolve_overload(transform, [sql("ARRAY<INT>"), Lam(2, None, "INT")])
     with pytest.raises(NoSuchOverload):
-        resolve(BUILTINS.get("REDUCE"), [sql("ARRAY<INT>"), INTEGER, Lam(2, None, "BIGINT")])
+        resolve_overload(
+            BUILTINS.get("REDUCE"), [sql("ARRAY<INT>"), INTEGER, Lam(2, None, "BIGINT")]
+        )
     with pytest.raises(NoSuchOverload):
-        resolve(transform, [sql("ARRAY<INT>"), NULL])
+        resolve_overload(transform, [sql("ARRAY<INT>"), NULL])
 
 
 def factory(params, literals):
@@ -159,7 +161,7 @@ def factory(params, literals):
 )
 def test_constants_of_aggregates(params, literals, given, count):
     function = factory(params, literals)
-    resolved = resolve(function, types_of(given))
+    resolved = resolve_overload(function, types_of(given))
     assert resolved.literals == count
     columns, values = resolved.params[: len(resolved.params) - count], ("x",) * count
     instance: Any = instantiate_aggregate(
@@ -170,12 +172,12 @@ def test_constants_of_aggregates(params, literals, given, count):
 
 def test_aggregates_are_not_cast():
     with pytest.raises(NoSuchOverload, match=r"does not accept parameters \(DECIMAL\(3, 1\)\)"):
-        resolve(BUILTINS.get("STDDEV_SAMP"), types_of("DECIMAL(3, 1)"))
+        resolve_overload(BUILTINS.get("STDDEV_SAMP"), types_of("DECIMAL(3, 1)"))
 
 
 def test_message_of_a_wrong_call():
     with pytest.raises(NoSuchOverload) as error:
-        resolve(BUILTINS.get("EXPLODE"), types_of("MAP<STRING, INT>"))
+        resolve_overload(BUILTINS.get("EXPLODE"), types_of("MAP<STRING, INT>"))
     assert error.value.message == (
         "Function 'explode' does not accept parameters (MAP<STRING, INTEGER>).\n"
         "Valid alternatives are:\n"
@@ -186,7 +188,7 @@ def test_message_of_a_wrong_call():
 
 def test_message_of_an_ambiguous_call():
     with pytest.raises(AmbiguousCall) as error:
-        resolve(BUILTINS.get("LEAST"), types_of("INT; BIGINT; DECIMAL(50, 30); NULL"))
+        resolve_overload(BUILTINS.get("LEAST"), types_of("INT; BIGINT; DECIMAL(50, 30); NULL"))
     assert error.value.message.startswith(
         "Function 'least' cannot be resolved due to ambiguous method parameters "
         "(INTEGER, BIGINT, DECIMAL(50, 30), null)."
@@ -195,13 +197,13 @@ def test_message_of_an_ambiguous_call():
 
 def test_message_shows_structs_without_quotes():
     with pytest.raises(NoSuchOverload, match=r"\(ARRAY<STRUCT<A INTEGER, B STRING>>\)"):
-        resolve(BUILTINS.get("UCASE"), types_of("ARRAY<STRUCT<A INT, B STRING>>"))
+        resolve_overload(BUILTINS.get("UCASE"), types_of("ARRAY<STRUCT<A INT, B STRING>>"))
 
 
 def test_decimals_without_whole_digits_cannot_be_rounded():
     with pytest.raises(StatementError, match="precision"):
-        resolve(BUILTINS.get("ROUND"), types_of("DECIMAL(2, 2)"))
-    assert resolve(BUILTINS.get("ROUND"), types_of("DOUBLE")).returns == BIGINT
+        resolve_overload(BUILTINS.get("ROUND"), types_of("DECIMAL(2, 2)"))
+    assert resolve_overload(BUILTINS.get("ROUND"), types_of("DOUBLE")).returns == BIGINT
 
 
 @pytest.mark.parametrize(
@@ -283,12 +285,12 @@ def test_rows_of_a_family_are_checked():
 
 
 def test_a_rule_is_described_by_its_text():
-    assert resolve(BUILTINS.get("GREATEST"), types_of("DECIMAL(3, 1); NULL")).returns == sql(
-        "DECIMAL(3, 1)"
-    )
-    rounded = resolve(BUILTINS.get("ROUND"), types_of("DECIMAL(3, 1)"))
+    assert resolve_overload(
+        BUILTINS.get("GREATEST"), types_of("DECIMAL(3, 1); NULL")
+    ).returns == sql("DECIMAL(3, 1)")
+    rounded = resolve_overload(BUILTINS.get("ROUND"), types_of("DECIMAL(3, 1)"))
     assert str(rounded.returns) == "DECIMAL(2, 0)"
-    assert resolve(overloads("ANY; DECIMAL"), [NULL, NULL]).params == (NULL, NULL)
+    assert resolve_overload(overloads("ANY; DECIMAL"), [NULL, NULL]).params == (NULL, NULL)
 
 
 def test_describe():

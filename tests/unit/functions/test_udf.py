@@ -8,7 +8,7 @@ import pytest
 
 from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
 from ksql.functions.registry import BUILTINS, describe
-from ksql.functions.resolve import resolve
+from ksql.functions.resolve import resolve_overload
 from ksql.functions.udf import load_sources, read_directory
 from ksql.functions.user.annotations import BadDeclaration, WrongResult, WrongState
 from ksql.spark.task.packing import pack, unpack
@@ -40,7 +40,7 @@ def one(text):
 
 
 def called(function, types, *args):
-    chosen = resolve(function, types_of(types))
+    chosen = resolve_overload(function, types_of(types))
     run = instantiate_scalar(function, chosen.overload, chosen.params)
     return None if run.nulls == "propagate" and None in args else run.row(*args)
 
@@ -162,7 +162,7 @@ def test_structs():
     assert called(function, "BIGINT", 1) == {"name": "x", "born": 1}
     assert called(function, "STRING", "a") == {"first": "a", "last": None}
     assert (
-        str(resolve(function, types_of("STRING")).returns)
+        str(resolve_overload(function, types_of("STRING")).returns)
         == "STRUCT<`first` STRING, `last` STRING>"
     )
 
@@ -238,7 +238,7 @@ def test_table_functions():
     )
 
     def rows(types, *args):
-        chosen = resolve(function, types_of(types))
+        chosen = resolve_overload(function, types_of(types))
         return instantiate_table(function, chosen.overload, chosen.params)(*args)
 
     assert rows("STRING", "a b") == ["a", "b"]
@@ -268,7 +268,7 @@ class Total:
 
 def test_aggregates():
     function = one(AGGREGATE.replace("*more: int, ", "").replace("sum(more) + ", ""))
-    chosen = resolve(function, types_of("DATE; BIGINT; BIGINT; INT"))
+    chosen = resolve_overload(function, types_of("DATE; BIGINT; BIGINT; INT"))
     assert chosen.literals == 1
     assert str(chosen.state) == "STRUCT<`A` BIGINT>"
     settings = {"ksql.functions.total.plus": "100"}
@@ -521,7 +521,9 @@ def test_corpora_scalars(corpora):
         with pytest.raises(RuntimeError):
             called(bad, types, value)
     assert called(bad, "BOOLEAN", False) == 0
-    run = instantiate_scalar(bad, resolve(bad, types_of("STRING")).overload, types_of("STRING"))
+    run = instantiate_scalar(
+        bad, resolve_overload(bad, types_of("STRING")).overload, types_of("STRING")
+    )
     assert [run.row("x") for _ in range(3)] == [None, "x", None]
     assert called(corpora["WHENCONDITION"], "BOOLEAN; BOOLEAN", False, True) is False
     assert called(corpora["WHENRESULT"], "INT; BOOLEAN", 5, True) == 5
@@ -534,7 +536,7 @@ def test_corpora_scalars(corpora):
 def test_corpora_tables(corpora):
     def rows(name, types, *args):
         function = corpora[name]
-        chosen = resolve(function, types_of(types))
+        chosen = resolve_overload(function, types_of(types))
         return instantiate_table(function, chosen.overload, chosen.params)(*args)
 
     kinds = ["INT", "BIGINT", "DOUBLE", "BOOLEAN", "STRING", "DECIMAL(20, 10)", "STRUCT<A STRING>"]
@@ -574,7 +576,7 @@ def test_corpora_tables(corpora):
 def test_corpora_aggregates(corpora, name, types, constants, rows, expected):
     function = corpora[name]
     kinds = [("INT" if isinstance(value, int) else "STRING") for value in constants]
-    chosen = resolve(function, [*types_of(types), *types_of("; ".join(kinds))])
+    chosen = resolve_overload(function, [*types_of(types), *types_of("; ".join(kinds))])
     settings = {"ksql.functions.test_udaf.init": "10"}
     columns = chosen.params[: len(chosen.params) - len(constants)]
     instance = instantiate_aggregate(function, chosen.overload, columns, constants, settings)

@@ -3,16 +3,16 @@ from __future__ import annotations
 import pytest
 
 from ksql.core.errors import StartError
-from ksql.core.process.jars import jars
+from ksql.core.process.jars import jar_files
 from ksql.spark.session.cds_archive import JvmHome, shared_stand
 from server.tools import archive, classes
 
 
 @pytest.fixture
 def stand(tmp_path, monkeypatch):
-    fetched = jars("spark")
+    fetched = jar_files("spark")
     monkeypatch.setenv("KSQL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(archive, "jars", lambda _: fetched)
+    monkeypatch.setattr(archive, "jar_files", lambda _: fetched)
     return shared_stand(fetched)
 
 

@@ -11,7 +11,7 @@ from ksql.core.process.jars import (
     Jar,
     cache_dir,
     jar_dir,
-    jars,
+    jar_files,
     locked,
     present,
     sha256,
@@ -61,7 +61,7 @@ def test_only_a_whole_file_is_present(tmp_path):
 def test_missing_jars_name_the_command(tmp_path, monkeypatch):
     monkeypatch.setenv("KSQL_CACHE_DIR", str(tmp_path))
     with pytest.raises(JARS_MISSING.base, match=JARS_MISSING.pattern) as missing:
-        jars("spark")
+        jar_files("spark")
     assert missing.value.message == "4 of the spark jars are missing"
     assert missing.value.hint == "Run: make setup"
 
@@ -77,7 +77,7 @@ def test_present_jars_come_in_the_locks_order(tmp_path, monkeypatch):
     jar_dir().mkdir()
     for name in ("a", "b"):
         (jar_dir() / f"{name}-1.jar").write_bytes(b"x")
-    assert [path.name for path in jars("spark")] == ["b-1.jar", "a-1.jar"]
+    assert [path.name for path in jar_files("spark")] == ["b-1.jar", "a-1.jar"]
 
 
 def test_sha256_of_a_known_text(tmp_path):

@@ -15,7 +15,7 @@ from ksql.exec.expressions.errors import TooDeep
 from ksql.functions.registry import BUILTINS
 from ksql.functions.resolve import parameters, spread
 from ksql.sql.binder.infer import bind
-from ksql.sql.binder.show import show
+from ksql.sql.binder.show import sql_of
 from tests.examples import examples
 from tests.parsing import parse_expression
 from tests.unit.exec.expressions.interpreter import Interpreter
@@ -152,7 +152,7 @@ def test_expressions(text, rows):
     )
     # Guarded operands are evaluated first: what fails beside them does not hide their failures.
     assert bool(logged) is bool(reference.errors)
-    for node, count in Counter(map(show, reference.errors)).items():
+    for node, count in Counter(map(sql_of, reference.errors)).items():
         start = f"Error computing expression {node}: "
         assert sum(message.startswith(start) for message in logged) >= count
 

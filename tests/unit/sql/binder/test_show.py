@@ -4,7 +4,7 @@ import pytest
 
 from ksql.core.types.model import BIGINT, BOOLEAN, STRING, Array
 from ksql.sql.binder import bound as b
-from ksql.sql.binder.show import show
+from ksql.sql.binder.show import sql_of
 
 A, L = b.Column("A", BIGINT), b.Column("lower", STRING)
 ONE, NULL = b.Const(1, BIGINT), b.Const(None, BIGINT)
@@ -42,4 +42,4 @@ ONE, NULL = b.Const(1, BIGINT), b.Const(None, BIGINT)
     ],
 )  # fmt: skip
 def test_show(expr, text):
-    assert show(expr) == text
+    assert sql_of(expr) == text

@@ -5,7 +5,7 @@ from hypothesis import given
 from ksql.core.types.model import BIGINT, BOOLEAN
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
-from ksql.sql.binder.show import show
+from ksql.sql.binder.show import sql_of
 from tests.unit.sql.binder.strategies import expressions
 
 A, B, ONE = b.Column("A", BIGINT), b.Column("B", BIGINT), b.Const(1, BIGINT)
@@ -47,7 +47,7 @@ def test_the_root_is_replaced_first_and_its_replacement_left_alone(expr):
 
 @given(expressions)
 def test_everything_can_be_shown(expr):
-    assert show(expr)
+    assert sql_of(expr)
     assert b.type_of(expr) is not None
 
 
@@ -56,7 +56,7 @@ def test_parts_of_pairs_are_reached():
     struct = b.MakeStruct((("F", case),), BIGINT)
     assert [c.name for c in trees.columns(struct)] == ["A", "B", "A"]
     swapped = trees.rewrite(struct, lambda n: B if n == A else None)
-    assert show(swapped) == "STRUCT(F := (CASE WHEN (B = 1) THEN B ELSE B END))"
+    assert sql_of(swapped) == "STRUCT(F := (CASE WHEN (B = 1) THEN B ELSE B END))"
 
 
 def test_values_are_not_looked_into():

@@ -10,7 +10,7 @@ from ksql.sql.binder.bound import Const
 from ksql.sql.plan.nodes import Aggregate
 from ksql.sql.plan.walk import with_children
 from ksql.sql.upgrade.traits import guarantees, traits
-from ksql.sql.upgrade.validate import validate
+from ksql.sql.upgrade.validate import validate_upgrade
 from tests.unit.sql.upgrade.test_validate import upgrade
 from tests.unit.world import World
 
@@ -143,7 +143,7 @@ def test_the_other_spelling_of_an_aggregate_that_is_kept_is_not_given_up():
         return replace(node, folds=(fold, other), next_slot=2)
 
     old = replace(old, sink=spelled_twice(old.sink))
-    verdict, _ = validate(old, world.plan("X"), BUILTINS)
+    verdict, _ = validate_upgrade(old, world.plan("X"), BUILTINS)
     assert "no longer kept" not in verdict.guarantees[0].note
 
 

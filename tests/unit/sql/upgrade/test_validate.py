@@ -15,7 +15,7 @@ from ksql.control.engine.ports import Command
 from ksql.functions.registry import BUILTINS
 from ksql.sql.plan import codec
 from ksql.sql.plan import nodes as n
-from ksql.sql.upgrade.validate import validate
+from ksql.sql.upgrade.validate import validate_upgrade
 from ksql.sql.upgrade.verdict import ACCEPTED, UpgradeClass
 from tests.unit.sql.plan.strategies import query_plans
 from tests.unit.world import World
@@ -344,7 +344,7 @@ def test_a_replacement_keeps_what_its_times_are_counted_for():
     world.run("CREATE OR REPLACE TABLE X AS " + GRACE.format(20) + ";")
     assert world.plan("X").lanes == 0
     new = dataclasses.replace(world.plan("X"), lanes=4)
-    verdict, aligned = validate(world.plan("X"), new, BUILTINS)
+    verdict, aligned = validate_upgrade(world.plan("X"), new, BUILTINS)
     assert [(change.kind, change.allowed) for change in verdict.changes] == [("scaling", False)]
     assert aligned.lanes == 0
 
@@ -526,7 +526,7 @@ def test_a_condition_below_a_tables_aggregate_may_not_change_its_type():
 
 @given(query_plans)
 def test_a_plan_may_always_replace_itself(plan):
-    verdict, aligned = validate(plan, plan, BUILTINS)
+    verdict, aligned = validate_upgrade(plan, plan, BUILTINS)
     assert verdict.classes == ("transparent",)
     assert verdict.accepted
     assert verdict.changes == ()
@@ -536,14 +536,14 @@ def test_a_plan_may_always_replace_itself(plan):
 @given(query_plans)
 def test_its_own_id_does_not_matter(plan):
     other = dataclasses.replace(plan, query_id="CSAS_X_99")
-    verdict, aligned = validate(plan, other, BUILTINS)
+    verdict, aligned = validate_upgrade(plan, other, BUILTINS)
     assert verdict.classes == ("transparent",)
     assert aligned.query_id == plan.query_id
 
 
 @given(query_plans, query_plans)
 def test_any_two_plans_have_a_verdict(old, new):
-    verdict, _ = validate(old, new, BUILTINS)
+    verdict, _ = validate_upgrade(old, new, BUILTINS)
     assert verdict.accepted == (set(verdict.classes) <= ACCEPTED)
     assert all(str(change) for change in verdict.changes)
     assert len(verdict.guarantees) == 5
