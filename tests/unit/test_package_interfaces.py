@@ -46,7 +46,7 @@ LEFT = {
     "server.wire.V1_JSON": COMMAND,
     "server.wire.V1_PROTOBUF": COMMAND,
 }
-SHARE = 0.97
+SHARE = 0.98
 
 
 @cache
