@@ -96,11 +96,11 @@ final class TimeCut implements AutoCloseable {
             long most) {
         long until = Progress.ALL;
         Map<TopicPartition, Long> visible = Map.copyOf(to);
-        for (Progress.Upstream each : seen.queries().values()) {
+        for (Upstream each : seen.queries().values()) {
             clip(from, to, each.ends());
         }
         Map<TopicPartition, Long> bounds = Map.copyOf(to);
-        for (Progress.Upstream each : seen.queries().values()) {
+        for (Upstream each : seen.queries().values()) {
             long reached = each.reached(visible, bounds);
             if (reached != Progress.ALL && isBehind(reached, new Behind(index, from, to, most))) {
                 rounds.leave(each); // what it adds comes after later records anyway
