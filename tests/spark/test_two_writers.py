@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from ksql.spark.query.spec import Link, State
-from tests.spark.upstream import ALL, FAR_MS, FOR_EVER_MS, NOTHING, Progresses
+from tests.spark.upstream import (
+    ALL,
+    FAR_MS,
+    FOR_EVER_MS,
+    NOTHING,
+    Progresses,
+    ends_in_java,
+)
+from tests.waits import await_true
 
 STEPS = 60
 MINUTE_MS = 60_000
@@ -168,6 +176,33 @@ def test_a_live_reader_does_not_wait_for_the_backlog_of_another_writer(desk, sta
     desk.send(between, ("k", "live"), timestamp=9 * START_MS + 1)
     assert reading.await_idle(desk.ends(between))
     assert len(desk.read(sink)) == 16
+
+
+def test_a_reader_waits_for_more_records_of_the_time_that_a_writer_has_come_to(
+    desk, start, runtime
+):
+    specs, _, sink = queries(desk)
+    jvm = runtime.session.sparkContext._jvm
+    first, second, _ = (spec.name for spec in specs)
+    [between] = specs[2].topics
+    reading = start(specs[2])
+    await_true("it has looked", reading.has_started)
+
+    def write(name, until, value, time, count=1):
+        jvm.ksql.Progress.planned(name, until, ends_in_java(jvm, desk, between))
+        desk.send(between, *[("k", value)] * count, timestamp=time)
+        jvm.ksql.Progress.done(name, ends_in_java(jvm, desk, between), False, 0)
+
+    for name in (first, second):
+        jvm.ksql.Progress.begin(name)
+    write(first, START_MS, "some", START_MS, count=5)
+    jvm.ksql.Progress.planned(second, START_MS, None)
+    assert reading.await_idle(desk.ends(between))
+    write(second, 2 * START_MS, "later", START_MS + 1)
+    assert not reading.await_idle(desk.ends(between), timeout_s=1)
+    write(first, 2 * START_MS, "more", START_MS)
+    assert reading.await_idle(desk.ends(between))
+    assert [row["value"] for row in desk.values(sink)] == ["some"] * 5 + ["more", "later"]
 
 
 # --- whose turn it is

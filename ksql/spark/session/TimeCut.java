@@ -128,9 +128,9 @@ final class TimeCut implements AutoCloseable {
             place, (known, latest) -> Math.max(Math.min(latest, end), from.getOrDefault(place, 0L))));
     }
 
-    /** Whether the query has come to that time already, so that it need not wait for what is behind it. */
+    /** Whether the query is past that time already, so that it need not wait for what is behind it. */
     private static boolean isBehind(long time, Behind behind) {
-        return time != Progress.NOTHING && behind.hasPassed(time);
+        return time != Progress.NOTHING && behind.hasPassed(time + 1); // records of that time are still to come
     }
 
     private Map<TopicPartition, Long> cut(Behind behind, Map<TopicPartition, Long> to, long most) {
