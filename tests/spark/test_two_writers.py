@@ -6,12 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.spark.query.spec import Link
-from tests.spark.upstream import ALL, FAR_MS, FOR_EVER_MS, NOTHING, Progresses
+from ksql.spark.query.spec import Link, State
+from tests.spark.upstream import (
+    ALL,
+    FAR_MS,
+    FOR_EVER_MS,
+    NOTHING,
+    Progresses,
+    ends_in_java,
+)
+from tests.waits import await_true
 
 STEPS = 60
 MINUTE_MS = 60_000
 START_MS = 86_400_000
+FAR = 2**32
 EXACTLY_ONCE = pytest.mark.parametrize("exactly_once", [False, True], ids=["alo", "eos"])
 
 
@@ -131,6 +140,71 @@ def test_live_records_do_not_wait_for_the_backlog_of_another_query(desk, start):
     assert len(desk.read(sink)) == 2 * STEPS + 1
 
 
+def test_more_records_of_one_time_than_a_batch_may_have(desk, start):
+    specs, sources, sink = queries(desk, mosts=(3, 20, 1000))
+    for step in range(10):
+        desk.send(sources[0], ("k", f"{sources[0]} {step}"), timestamp=START_MS)
+    backlog(desk, sources[1], 1000)
+    for each, source in zip([start(spec) for spec in specs[:2]], sources, strict=True):
+        assert each.await_idle(desk.ends(source))
+    assert start(specs[2]).await_idle(desk.ends(*specs[2].topics))
+    assert assert_by_time(desk, sources, sink) == STEPS + 10
+
+
+def test_a_live_reader_does_not_wait_for_the_backlog_of_another_writer(desk, start, runtime):
+    """It has read later records than that one writes, which hide them after a while."""
+    specs, _, sink = queries(desk)
+    progress = runtime.session.sparkContext._jvm.ksql.Progress
+    nothing = runtime.session.sparkContext._jvm.java.util.HashMap()
+    live, late, _ = (spec.name for spec in specs)
+    links = {name: link for name, link in specs[2].chain.items() if name != late}
+    [between] = specs[2].topics
+    desk.send(between, *[("k", "live")] * 5, timestamp=9 * START_MS)
+    reading = start(replace(specs[2], chain=links))
+    assert reading.await_started().state is State.RUNNING
+    progress.begin(live)
+    progress.planned(live, ALL, None)
+    assert reading.await_idle(desk.ends(between))
+    runtime.announce(late, specs[2].chain[late])
+    progress.begin(late)
+    progress.planned(late, START_MS, nothing)
+    progress.done(late, None, False, 0)
+    desk.send(between, *[("k", "old")] * 10, timestamp=START_MS - 1)
+    assert reading.await_idle(desk.ends(between))
+    progress.planned(late, 2 * START_MS, nothing)
+    progress.done(late, None, False, 0)
+    desk.send(between, ("k", "live"), timestamp=9 * START_MS + 1)
+    assert reading.await_idle(desk.ends(between))
+    assert len(desk.read(sink)) == 16
+
+
+def test_a_reader_waits_for_more_records_of_the_time_that_a_writer_has_come_to(
+    desk, start, runtime
+):
+    specs, _, sink = queries(desk)
+    jvm = runtime.session.sparkContext._jvm
+    first, second, _ = (spec.name for spec in specs)
+    [between] = specs[2].topics
+    reading = start(specs[2])
+    await_true("it has looked", reading.has_started)
+
+    def write(name, until, value, time, count=1):
+        jvm.ksql.Progress.planned(name, until, ends_in_java(jvm, desk, between))
+        desk.send(between, *[("k", value)] * count, timestamp=time)
+        jvm.ksql.Progress.done(name, ends_in_java(jvm, desk, between), False, 0)
+
+    for name in (first, second):
+        jvm.ksql.Progress.begin(name)
+    write(first, START_MS, "some", START_MS, count=5)
+    jvm.ksql.Progress.planned(second, START_MS, None)
+    assert reading.await_idle(desk.ends(between))
+    write(second, 2 * START_MS, "later", START_MS + 1)
+    assert not reading.await_idle(desk.ends(between), timeout_s=1)
+    write(first, 2 * START_MS, "more", START_MS)
+    assert reading.await_idle(desk.ends(between))
+    assert [row["value"] for row in desk.values(sink)] == ["some"] * 5 + ["more", "later"]
+
+
 # --- whose turn it is
 
 
@@ -140,6 +214,7 @@ class Writers(Progresses):
     def __init__(self, runtime, desk, begun=1):
         super().__init__(runtime, desk)
         self._progress = self._jvm.ksql.Progress
+        self._new_array = runtime.session.sparkContext._gateway.new_array
         for name in (self.first, self.second):
             self.announce_one(name, begun)
 
@@ -161,6 +236,30 @@ class Writers(Progresses):
 
     def end(self, name):
         self._progress.done(name, None, False, 0)
+
+    def offsets(self, end):
+        """Map the partition to an offset; a lower one would be an Integer in Java."""
+        assert end >= FAR
+        place = self._jvm.org.apache.kafka.common.TopicPartition(f"shared_{self.first}", 0)
+        return self._jvm.java.util.Map.of(place, end)
+
+    def lanes(self, end):
+        """Return the lanes of the partition as a reader knows them."""
+        [place] = self.offsets(end)
+        lang = self._jvm.java.lang
+        kinds = self._array(lang.Class, place.getClass(), lang.Long.TYPE, lang.Long.TYPE)
+        method = lang.Class.forName("ksql.Progress").getDeclaredMethod("lanes", kinds)
+        method.setAccessible(True)
+        return [
+            lane.toString()
+            for lane in method.invoke(None, self._array(lang.Object, place, FAR, end))
+        ]
+
+    def _array(self, kind, *items):
+        array = self._new_array(kind, len(items))
+        for number, item in enumerate(items):
+            array[number] = item
+        return array
 
 
 @pytest.fixture
@@ -210,6 +309,81 @@ def test_two_that_have_processed_all_do_not_wait_for_each_other(writers):
         writers._progress.planned(name, ALL, None)
     assert writers.turn(writers.first, 10) == 10
     assert writers.turn(writers.second, 20) == 20
+
+
+def test_more_of_one_time_waits_for_nobody_who_has_come_to_it(writers):
+    for name in (writers.first, writers.second):
+        writers.look(name)
+    assert writers.turn(writers.first, 5) == NOTHING
+    writers.run(writers.second, 5)
+    writers.run(writers.first, 5)
+    assert writers.turn(writers.second, 9) == NOTHING  # the other one may have more of that time
+    writers.run(writers.first, 5)
+    assert writers.turn(writers.first, 7) == 7
+
+
+def test_more_of_one_time_waits_for_nobody_who_has_processed_all(writers):
+    for name in (writers.first, writers.second):
+        writers.look(name)
+    writers._progress.planned(writers.second, ALL, None)
+    writers.run(writers.first, 5)
+    writers.run(writers.first, 5)
+
+
+def test_live_batches_one_right_after_the_other_give_way(writers):
+    """The one with a backlog looks for longer than the other one rests between two batches."""
+    live, late = writers.first, writers.second
+    for name in (live, late):
+        writers.look(name)
+    writers._progress.planned(live, ALL, None)
+    assert writers.turn(live, ALL) == ALL
+    writers._progress.planned(live, ALL, writers.offsets(FAR))
+    assert writers.turn(late, 10) == NOTHING
+    writers.end(live)
+    assert writers.turn(live, ALL) == NOTHING
+    writers.run(late, 10)
+    assert writers.turn(late, 20) == NOTHING
+    assert writers.turn(live, ALL) == ALL
+
+
+def test_live_batches_give_way_only_for_a_time(writers):
+    """A query may have long pauses between its looks."""
+    live, late = writers.first, writers.second
+    for name in (live, late):
+        writers.look(name)
+    writers._progress.planned(live, ALL, None)
+    assert writers.turn(live, ALL) == ALL
+    writers._progress.planned(live, ALL, writers.offsets(FAR))
+    assert writers.turn(late, 10) == NOTHING
+    writers.end(live)
+    assert writers.turn(live, ALL, 60_000) == NOTHING
+    assert writers.turn(live, ALL, 60_001) == ALL
+
+
+def test_a_half_done_batch_that_runs_again_has_its_turn(writers):
+    """The process that had planned it is gone."""
+    again, live = writers.first, writers.second
+    writers._progress.rerun(again)
+    writers.look(live)
+    writers._progress.planned(live, ALL, None)
+    assert writers.turn(live, ALL) == NOTHING
+    writers.end(again)
+    assert writers.turn(live, ALL) == ALL
+
+
+def test_what_one_wrote_while_one_that_reads_it_wrote_too_is_nobodys(runtime, desk):
+    writers = Writers(runtime, desk)
+    sources, sink = runtime.session.sparkContext._jvm.java.util.HashSet(), f"shared_{writers.first}"
+    sources.add(sink)
+    writers._progress.announce(writers.second, writers.second, sources, sink, 1, 0)
+    for name in (writers.first, writers.second):
+        writers.look(name)
+    for name, start in ((writers.first, FAR), (writers.second, FAR + 2)):
+        assert writers.turn(name, 10) == 10
+        writers._progress.planned(name, 10, writers.offsets(start))
+    writers._progress.done(writers.second, writers.offsets(FAR + 8), False, 0)
+    writers._progress.done(writers.first, writers.offsets(FAR + 9), False, 0)
+    assert writers.lanes(FAR + 9) == [f"Lane[start={FAR}, end={FAR + 9}, writer=0]"]
 
 
 def test_versions_of_one_query_and_writers_of_other_topics_do_not_wait(runtime, desk):

@@ -182,6 +182,16 @@ def test_a_restarted_query_knows_what_it_has_read_of_transactions(runtime, desk,
     assert len(desk.read(sink)) == 10
 
 
+def test_a_launch_that_lists_a_query_which_has_ended_brings_nothing_back(desk, start, runtime):
+    """It took the list before that one was dropped."""
+    (first, second), sink = chain(desk, FOR_EVER_MS)
+    links = {**second.chain, first.name: second.chain[first.name]._replace(begun=1)}
+    runtime.forget(first.name, 2)
+    reading = start(replace(second, chain=links))
+    assert reading.await_idle(desk.ends(*second.topics))
+    assert len(desk.read(sink)) == 1
+
+
 def test_does_not_wait_for_its_own_input(desk, start):
     """Two queries that read each other's results, and nothing moves them but the first record."""
     one, other = desk.topic(), desk.topic()

@@ -136,11 +136,14 @@ def announce_progress(session: SparkSession, name: str, link: Link, now_ms: int)
         jvm.ksql.Progress.announce(name, link.query or name, sources, link.sink, link.begun, now_ms)
 
 
-def forget_progress(session: SparkSession, name: str) -> None:
-    """Have the sources of other queries wait no longer for a query that is ended for good."""
+def forget_progress(session: SparkSession, name: str, begun: int) -> None:
+    """Have the sources of other queries wait no longer for a query that is ended for good.
+
+    ``begun``: a link of it that says less is older.
+    """
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     with contextlib.suppress(*LOST):
-        jvm.ksql.Progress.forget(name)
+        jvm.ksql.Progress.forget(name, begun)
 
 
 def stop_progress(session: SparkSession, name: str, now_ms: int) -> None:

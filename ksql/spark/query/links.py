@@ -64,7 +64,10 @@ class Links:
         self.end(former)
 
     def end(self, version: QueryVersion) -> None:
-        """Have nobody wait for a query that is there no more."""
+        """Have nobody wait for a query that is there no more.
+
+        A launch that lists it may be under way: it began before, so that it brings nothing back.
+        """
         name = version.spark_name(self._space)
         self.all.pop(name, None)
-        self._runtime.forget(name)
+        self._runtime.forget(name, next(self._begun))

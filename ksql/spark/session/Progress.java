@@ -4,6 +4,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -40,8 +41,17 @@ public final class Progress {
     /** Of how many batches it is known where they ended. */
     private static final int KEPT = 64;
 
+    /** Of how many queries it is known that they have ended. */
+    private static final int KEPT_FORGOTTEN = 1_024;
+
     private static final Map<String, Progress> QUERIES = new HashMap<>();
     private static final Map<String, SharedTopic> SHARED = new HashMap<>();
+    private static final Map<String, Long> FORGOTTEN = new LinkedHashMap<>() {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Long> eldest) {
+            return size() > KEPT_FORGOTTEN;
+        }
+    };
 
     private final String id;
     private final Set<String> sources;
@@ -54,9 +64,9 @@ public final class Progress {
     private Map<TopicPartition, Long> endsBefore = Map.of();
     private Map<TopicPartition, Long> written = Map.of();
     private long writtenAtMs;
-    private final Deque<Batch> finished = new ArrayDeque<>(); // the last one first
+    private final Deque<Upstream.Batch> finished = new ArrayDeque<>(); // the last one first
     private boolean inBatch;
-    private boolean hasTurn;
+    private final Turn turn = new Turn();
     private boolean alone;
     private long batches;
     private long idleSinceMs;
@@ -84,6 +94,10 @@ public final class Progress {
      */
     public static synchronized void announce(
             String query, String id, Set<String> sources, String sink, long begun, long nowMs) {
+        if (begun < FORGOTTEN.getOrDefault(query, 0L)) {
+            return;
+        }
+        FORGOTTEN.remove(query);
         Progress known = QUERIES.get(query);
         if (known == null || !known.sink.equals(sink) || !known.sources.equals(sources)) {
             QUERIES.put(query, new Progress(id, sources, sink, begun, nowMs));
@@ -105,9 +119,14 @@ public final class Progress {
         }
     }
 
-    /** The query is ended for good: nobody waits for it. */
-    public static synchronized void forget(String query) {
+    /**
+     * The query is ended for good: nobody waits for it.
+     *
+     * @param begun what begins before that is older: a source that lists the query may come only now
+     */
+    public static synchronized void forget(String query, long begun) {
         QUERIES.remove(query);
+        FORGOTTEN.put(query, begun);
         SHARED.keySet().retainAll(QUERIES.values().stream().map(each -> each.sink).toList());
         Progress.class.notifyAll();
     }
@@ -130,7 +149,7 @@ public final class Progress {
             known.stopped = true;
             known.starting = false;
             known.worked = false;
-            known.hasTurn = false;
+            known.turn.leave();
             known.doneUntil = known.doneUntil == ALL ? NOTHING : known.doneUntil;
             known.plannedUntil = known.plannedUntil == ALL ? NOTHING : known.plannedUntil;
             Progress.class.notifyAll();
@@ -151,7 +170,7 @@ public final class Progress {
         Progress known = QUERIES.get(query);
         if (known != null) {
             known.inBatch = false;
-            known.hasTurn = false;
+            known.turn.leave();
             known.target = NOTHING;
             known.stopped = false;
             known.starting = false;
@@ -161,11 +180,19 @@ public final class Progress {
 
     /**
      * The query runs a batch again that was half done when it ended. While that takes, it runs; what
-     * it has done before it ended is known, and where the batch began.
+     * it has done before it ended is known, and where the batch began. A process before this one may
+     * have planned it: then neither is.
      */
     public static synchronized void rerun(String query) {
         Progress known = QUERIES.get(query);
         if (known != null) {
+            if (!known.inBatch) {
+                known.inBatch = true;
+                known.alone = false;
+                known.plannedUntil = known.doneUntil;
+                known.endsBefore = Map.of();
+            }
+            known.batches++;
             known.stopped = false;
             known.starting = false;
             Progress.class.notifyAll();
@@ -197,7 +224,7 @@ public final class Progress {
                 known.worked = true;
             }
             if (mayBeHidden) {
-                known.keep(new Batch(known.doneUntil, written));
+                known.keep(new Upstream.Batch(known.doneUntil, written));
             }
             known.stopped = false;
             known.starting = false;
@@ -205,7 +232,7 @@ public final class Progress {
         }
     }
 
-    private void keep(Batch batch) {
+    private void keep(Upstream.Batch batch) {
         finished.push(batch);
         if (finished.size() > KEPT) {
             finished.removeLast();
@@ -236,14 +263,14 @@ public final class Progress {
         if (known != null) {
             known.plannedUntil = until;
             known.inBatch = ends != null;
-            known.hasTurn = false;
+            known.turn.leave();
             if (ends == null) {
                 known.target = until;
                 known.note(query, Map.of(), Map.of());
                 known.doneUntil = until;
                 known.worked = true;
             } else {
-                known.beside(otherWriters(query, 0));
+                known.beside();
                 known.endsBefore = ends;
                 known.batches++;
             }
@@ -259,8 +286,13 @@ public final class Progress {
         }
     }
 
-    /** A batch begins: of those that run at one time none is alone. Nor is one of records as they arrive. */
-    private void beside(List<Progress> others) {
+    /**
+     * A batch begins: of those that run at one time none is alone. Nor is one of records as they arrive.
+     * Those that read what comes of the topic count here: they write it without waiting for a turn.
+     */
+    private void beside() {
+        List<Progress> others = QUERIES.values().stream()
+            .filter(each -> isBeside(each) && !each.stopped).toList();
         boolean isBacklog = doneUntil != ALL || others.stream().anyMatch(each -> each.doneUntil != ALL);
         alone = others.isEmpty() || isBacklog && others.stream().noneMatch(each -> each.inBatch);
         others.forEach(each -> each.alone = false);
@@ -293,6 +325,9 @@ public final class Progress {
      * One that had processed all does not wait for those that have not; only two batches do not run
      * at one time then, so that it is known who has written what.
      *
+     * <p>Who has to wait only for the end of another one's batch is the next: a query that has its batches one
+     * right after the other gives way to it.
+     *
      * @param until the end of the batch that it would plan
      * @return {@link #NOTHING} while it has to wait
      */
@@ -302,24 +337,34 @@ public final class Progress {
         if (others.isEmpty()) {
             return until;
         }
-        boolean isLive = known.doneUntil == ALL;
         known.aim(until);
-        long limit = until;
-        for (Progress other : others) {
-            boolean isOtherLive = other.doneUntil == ALL;
-            if ((other.inBatch || other.hasTurn) && !(isLive && isOtherLive)) {
-                return NOTHING;
-            }
-            if (!isLive && !isOtherLive) {
-                limit = Math.min(limit, other.starting ? NOTHING : known.step(other));
-            }
+        long limit = known.limit(others, until);
+        if (limit < until && limit <= known.doneUntil) { // else it goes on, maybe with more of one time
+            known.turn.leave();
+            return NOTHING;
         }
-        if (limit <= known.doneUntil && !isLive) {
+        if (others.stream().anyMatch(each -> known.givesWay(each, nowMs))) {
+            known.turn.queue(nowMs);
             return NOTHING;
         }
         known.aim(limit);
-        known.hasTurn = true;
+        known.turn.take();
         return limit;
+    }
+
+    private long limit(List<Progress> others, long until) {
+        long limit = until;
+        for (Progress other : others) {
+            if (doneUntil != ALL && other.doneUntil != ALL) {
+                limit = Math.min(limit, other.starting ? NOTHING : step(other));
+            }
+        }
+        return limit;
+    }
+
+    /** Whether the other one is in a batch, or comes first; but not if both have processed all. */
+    private boolean givesWay(Progress other, long nowMs) {
+        return !(doneUntil == ALL && other.doneUntil == ALL) && (other.inBatch || turn.isAfter(other.turn, nowMs));
     }
 
     /** How far it may go beside another one: not at all if that is behind, as far as that is, or will be next. */
@@ -337,7 +382,9 @@ public final class Progress {
     /** How far the other writers of its topic are, as far as {@link #turn} looks at it. */
     public static synchronized List<List<Object>> others(String query, long nowMs) {
         return otherWriters(query, nowMs).stream()
-            .map(each -> List.<Object>of(each.id, each.target, each.doneUntil, each.inBatch || each.hasTurn, each.starting))
+            .map(each -> List.<Object>of(
+                each.id, each.target, each.doneUntil, each.inBatch || each.turn.isTaken(), each.turn.isQueued(),
+                each.starting))
             .toList();
     }
 
@@ -410,56 +457,5 @@ public final class Progress {
             });
         }
         return found;
-    }
-
-    /**
-     * A batch that is finished.
-     *
-     * @param until the time up to which the query had processed its inputs then
-     * @param ends where its topic ended then, hidden records included
-     */
-    record Batch(long until, Map<TopicPartition, Long> ends) {
-        boolean isBefore(Map<TopicPartition, Long> bounds) {
-            return PartitionOffsets.reach(bounds, ends);
-        }
-    }
-
-    /**
-     * What a query says to its readers.
-     *
-     * @param until the time up to which it has processed its inputs
-     * @param ends where its topic ended before the batch that it is in; empty if it is in none
-     * @param written where its topic ended after the batch before, hidden records included; empty
-     *     if that does not count
-     * @param marked whether hidden records have been waited for long enough
-     * @param finished its last batches, the last one first, if it is not the only one that writes its topic
-     * @param batches how many it has begun
-     * @param id what its versions have in common
-     * @param sink the topic that it writes
-     */
-    public record Upstream(
-            long until, Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, boolean marked,
-            List<Batch> finished, long batches, String id, String sink) {
-        /** Whether it has processed all, and readers see all of that. */
-        boolean isFree() {
-            return until == ALL && ends.isEmpty() && (marked || written.isEmpty());
-        }
-
-        /**
-         * The time up to which a reader sees what its inputs have given.
-         *
-         * @param visible where the topics end for the reader
-         * @param bounds the same, but not behind where queries are in a batch
-         */
-        long reached(Map<TopicPartition, Long> visible, Map<TopicPartition, Long> bounds) {
-            boolean isSeen = written.entrySet().stream().allMatch(each -> {
-                long seen = visible.getOrDefault(each.getKey(), 0L);
-                long bound = bounds.getOrDefault(each.getKey(), 0L);
-                return bound >= each.getValue() || marked && bound >= seen; // the rest is hidden
-            });
-            return isSeen ? until : finished.stream()
-                .filter(each -> each.isBefore(bounds)).findFirst()
-                .map(each -> Math.min(until, each.until())).orElse(NOTHING);
-        }
     }
 }

@@ -21,6 +21,7 @@ final class RecordTimes {
     private final ArrayDeque<long[]> records = new ArrayDeque<>(); // offset and time
     private final ArrayDeque<Long> taken = new ArrayDeque<>(); // the times of the last ones before the start
     private long next = -1;
+    private long passed = Progress.NOTHING;
 
     /** @param little reads little at a time: the last records before the start are few */
     RecordTimes(
@@ -69,11 +70,15 @@ final class RecordTimes {
     /**
      * Whether the query has come to that time here: most of the last records have it or are later.
      * One that is far ahead of the others does not count, nor does one that is ahead of the clock.
+     * What it has come to remains, however old the records are that follow.
      */
     boolean hasPassed(long time) {
         long now = System.currentTimeMillis();
         List<Long> sorted = taken.stream().filter(each -> each <= now).sorted().toList();
-        return !sorted.isEmpty() && sorted.get((sorted.size() - 1) / 2) >= time;
+        if (!sorted.isEmpty()) {
+            passed = Math.max(passed, sorted.get((sorted.size() - 1) / 2));
+        }
+        return passed >= time;
     }
 
     /**

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.LongFunction;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -22,7 +23,7 @@ final class Rounds {
     private final Map<String, Set<String>> behind = new HashMap<>();
 
     Rounds(Upstreams.Seen seen) {
-        for (Progress.Upstream each : seen.queries().values()) {
+        for (Upstream each : seen.queries().values()) {
             writers.computeIfAbsent(each.sink(), any -> new HashSet<>()).add(each.id());
             if (each.until() != Progress.ALL) {
                 behind.computeIfAbsent(each.sink(), any -> new HashSet<>()).add(each.id());
@@ -33,7 +34,7 @@ final class Rounds {
     }
 
     /** The reader does not wait for this query. */
-    void leave(Progress.Upstream query) {
+    void leave(Upstream query) {
         writers.computeIfPresent(query.sink(), (topic, some) -> without(query.id(), some));
         behind.computeIfPresent(query.sink(), (topic, some) -> without(query.id(), some));
     }
@@ -96,16 +97,24 @@ final class Rounds {
         Map<String, List<SharedTopic.Round>> rounds = new HashMap<>();
         writers.keySet().forEach(topic -> rounds.put(topic, of(topic).stream()
             .filter(each -> each.isWithin(to) && !each.isWithin(from)).toList()));
-        SharedTopic.Round best = null;
-        for (long time : times(rounds)) {
-            Map<TopicPartition, Long> ends = ends(time, rounds, unread, from, to);
-            long count = unread.count(ends);
-            if (count > (best == null ? MOST_TIMES * most : most)) {
-                break;
+        List<Long> times = List.copyOf(times(rounds));
+        LongFunction<SharedTopic.Round> at = time -> new SharedTopic.Round(time, ends(time, rounds, unread, from, to));
+        int low = 0;
+        int high = times.size();
+        while (low < high) { // each look asks the brokers
+            int middle = (low + high) / 2;
+            if (unread.count(at.apply(times.get(middle)).ends()) <= most) {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
-            best = count > 0 ? new SharedTopic.Round(time, ends) : best;
         }
-        return best;
+        SharedTopic.Round within = low == 0 ? null : at.apply(times.get(low - 1));
+        if (within != null && unread.count(within.ends()) > 0) {
+            return within;
+        }
+        SharedTopic.Round next = low == times.size() ? null : at.apply(times.get(low));
+        return next != null && unread.count(next.ends()) <= MOST_TIMES * most ? next : null;
     }
 
     private static Set<Long> times(Map<String, List<SharedTopic.Round>> rounds) {

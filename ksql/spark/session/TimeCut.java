@@ -96,11 +96,11 @@ final class TimeCut implements AutoCloseable {
             long most) {
         long until = Progress.ALL;
         Map<TopicPartition, Long> visible = Map.copyOf(to);
-        for (Progress.Upstream each : seen.queries().values()) {
+        for (Upstream each : seen.queries().values()) {
             clip(from, to, each.ends());
         }
         Map<TopicPartition, Long> bounds = Map.copyOf(to);
-        for (Progress.Upstream each : seen.queries().values()) {
+        for (Upstream each : seen.queries().values()) {
             long reached = each.reached(visible, bounds);
             if (reached != Progress.ALL && isBehind(reached, new Behind(index, from, to, most))) {
                 rounds.leave(each); // what it adds comes after later records anyway
@@ -128,9 +128,9 @@ final class TimeCut implements AutoCloseable {
             place, (known, latest) -> Math.max(Math.min(latest, end), from.getOrDefault(place, 0L))));
     }
 
-    /** Whether the query has come to that time already, so that it need not wait for what is behind it. */
+    /** Whether the query is past that time already, so that it need not wait for what is behind it. */
     private static boolean isBehind(long time, Behind behind) {
-        return time != Progress.NOTHING && behind.hasPassed(time);
+        return time != Progress.NOTHING && behind.hasPassed(time + 1); // records of that time are still to come
     }
 
     private Map<TopicPartition, Long> cut(Behind behind, Map<TopicPartition, Long> to, long most) {

@@ -76,7 +76,7 @@ final class Upstreams {
             written = cut.writtenEnds(sink);
         }
         Progress.done(query, written, mayHide, now);
-        if (written != null && !mayHide && !isShared) {
+        if (written != null && !mayHide && !isNoted()) {
             cut.releaseEnds();
         }
     }
@@ -118,9 +118,9 @@ final class Upstreams {
      *
      * @param others the same of those that write this query's topic, too
      */
-    record Seen(Map<String, Progress.Upstream> queries, List<List<Object>> others) {
+    record Seen(Map<String, Upstream> queries, List<List<Object>> others) {
         boolean isFree() {
-            return queries.values().stream().allMatch(Progress.Upstream::isFree);
+            return queries.values().stream().allMatch(Upstream::isFree);
         }
 
         Map<String, Long> batches() {

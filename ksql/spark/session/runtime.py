@@ -221,13 +221,16 @@ class SparkRuntime:
         with contextlib.suppress(SparkRestarting):  # each launch says it
             announce_progress(self.session, name, link, int(time.time() * 1000))
 
-    def forget(self, name: str) -> None:
-        """Drop the counts of a query that has ended; no other one waits for it any more."""
+    def forget(self, name: str, begun: int = 0) -> None:
+        """Drop the counts of a query that has ended; no other one waits for it any more.
+
+        ``begun``: a link of it that says less is older than this, and counts no more.
+        """
         with self._lock:
             self._tallies.pop(name, None)
             self._built.pop(name, None)
         with contextlib.suppress(SparkRestarting):  # the next one knows of none
-            forget_progress(self.session, name)
+            forget_progress(self.session, name, begun)
 
     def end_at(self, name: str, offsets: Offsets | None) -> None:
         """Move the end of a query that was launched with one; None: to where it was stated."""

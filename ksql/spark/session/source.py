@@ -45,7 +45,9 @@ _CLASSES = (
     "SocketFiles",
     "TimeCut",
     "TimeIndex",
+    "Turn",
     "Until",
+    "Upstream",
     "Upstreams",
 )
 SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in _CLASSES)

@@ -14,12 +14,14 @@ class Runtime:
     def __init__(self):
         self.waited_for = []
         self.seen = []
+        self.forgotten = {}
 
     def announce(self, name, link):
         self.waited_for.append((name, link.sink))
         self.seen.append([*self.waited_for])
 
-    def forget(self, name):
+    def forget(self, name, begun):
+        self.forgotten[name] = begun
         self.waited_for = [each for each in self.waited_for if each[0] != name]
         self.seen.append([*self.waited_for])
 
@@ -39,3 +41,18 @@ def test_readers_know_a_query_before_its_former_version_is_forgotten():
     links.replace(former.version, query)
     assert runtime.seen == [[(old, "C"), (new, "C")], [(new, "C")]]
     assert list(links.all) == [new]
+
+
+def test_what_begins_before_the_end_of_a_query_does_not_bring_it_back():
+    world = World(
+        "CREATE STREAM S (K STRING KEY, V INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);",
+        "CREATE STREAM C AS SELECT * FROM S;",
+    )
+    query = world.query("C")
+    runtime = Runtime()
+    links = Links(runtime, "")
+    links.begin(query)
+    [(name, before)] = links.all.items()
+    links.end(query.version)
+    links.begin(query)
+    assert before.begun < runtime.forgotten[name] < links.all[name].begun

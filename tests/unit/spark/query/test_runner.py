@@ -74,7 +74,7 @@ class Spark:
     def announce(self, name, _link):
         self.announced.append(name)
 
-    def forget(self, name):
+    def forget(self, name, _begun):
         self.forgotten.append(name)
 
     def rest(self, name):
