@@ -247,6 +247,10 @@ class MemoryService(Service):
         """Return that all is well: what is in memory does not fail."""
         return Health({"metastore": True, "kafka": True, "commandRunner": True})
 
+    def unready(self) -> dict[str, str]:
+        """Return nothing: what is in memory is ready."""
+        return {}
+
     def elsewhere(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:

@@ -166,6 +166,18 @@ class AppContext:
             raise refusal()
         return self._service
 
+    def unready(self) -> Mapping[str, str]:
+        """Return why the server should get no requests, a sentence by word; nothing if it may."""
+        state = self.state
+        if state == "TERMINATED":
+            return {"terminated": "the service was terminated"}
+        if state == "TERMINATING":
+            return {"stopping": "the server is shutting down"}
+        reasons = self._service.unready()
+        if state == "INITIALIZING" and not reasons:
+            return {"starting": "the server is starting"}
+        return reasons
+
     @property
     def own_host(self) -> str:
         """The address by which other servers know this one, also while it starts."""

@@ -151,6 +151,12 @@ class Service(Protocol):
     def health(self) -> Health:
         """Return how the parts are doing; may talk to Kafka, so that the result is cached."""
 
+    def unready(self) -> Mapping[str, str]:
+        """Return why it should get no requests, a sentence by word; also while it starts.
+
+        It neither blocks nor asks anybody: the event loop calls it.
+        """
+
     # several servers
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.app.headless import carry_out, queries_file, read
 from ksql.app.node import Node
+from ksql.app.readiness import NodeState, Readiness
 from ksql.app.statements import StatementService
 from ksql.cluster.replicas import own_scheme
 from ksql.control.statements import Health, RequestFailed, ServerInfo, StatementsOfCatalog, reports
@@ -70,6 +71,7 @@ class KsqlService:
             on_replay=self._stated.note,
         )
         self.statements = StatementService(self.node)
+        self._readiness = Readiness(NodeState(self.node))
 
     # start and stop
 
@@ -263,6 +265,10 @@ class KsqlService:
         ready = node.ready.is_set()
         state: Literal["READY", "INITIALIZING"] = "READY" if ready else "INITIALIZING"
         return Health(details, reasons, state)
+
+    def unready(self) -> Mapping[str, str]:
+        """Return why it should get no requests, a sentence by word; reads memory only."""
+        return self._readiness.reasons()
 
     # several servers
 

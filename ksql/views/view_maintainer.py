@@ -109,6 +109,7 @@ class ViewMaintainer:
         self._store_writer = StoreWriter(self._settings.number(MOST_BYTES), time.monotonic)
         self._views: dict[str, ViewSpec] = {}
         self._tables: dict[str, MaterializedView] = {}
+        self._assigned = False
         self._changed = threading.Event()
         self._lock = threading.Lock()
         self._progress = threading.Condition()
@@ -238,6 +239,24 @@ class ViewMaintainer:
         """Return how many offsets of its topic are still to be read before the table can answer."""
         table = self.table(source)
         return table.missing() if table is not None else 0
+
+    def filling(self) -> Mapping[str, int]:
+        """Return the tables that are being filled, with the offsets that they lack.
+
+        Those of a table that waits for its first look, or for its stores' upgrade, are not known:
+        -1. A table whose topic is missing, or that cannot be read, is not being filled.
+        """
+        tables, lacking = self._tables, {}
+        for name, (source, _) in list(self._views.items()):
+            table = tables.get(name)
+            if table is not None and all(part.goal >= 0 for part in table.parts.values()):
+                left = table.missing()
+            else:
+                upgraded = self._hindered.get(query_id_of(source)) == ""
+                left = 0 if self._assigned and table is None and not upgraded else -1
+            if left:
+                lacking[name] = left
+        return lacking
 
     def watched(self) -> Watched:
         """Return the topics that the stores follow; one that is another now is followed again."""
@@ -452,5 +471,5 @@ class ViewMaintainer:
         with self._progress:
             parts = (part for table in tables.values() for part in table.parts.values())
             self._store_writer.fill(parts)
-            self._tables = dict(tables)
+            self._tables, self._assigned = dict(tables), True
             self._progress.notify_all()

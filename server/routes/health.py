@@ -1,4 +1,4 @@
-"""Routes for health: /healthcheck for people and monitors, /chc/* for orchestrators.
+"""Routes for health: /healthcheck for people; /livez, /readyz, /chc/* for orchestrators.
 
 Source: ksqlDB developer guide, REST API, endpoint /healthcheck.
 """
@@ -37,6 +37,22 @@ class HealthReport:
     server_state: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadyReason:
+    """A reason to send the server no requests: a word, and what it means here."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether the server should get requests."""
+
+    is_ready: bool
+    reasons: tuple[UnreadyReason, ...]
+
+
 class StatementsRefused(NotReady):
     """The command topic takes no statements."""
 
@@ -48,6 +64,9 @@ _COMMANDS = "commandRunner"
 _REPORTS = answers(HealthReport)
 _REPORTS[503] = {**_REPORTS[200], "description": "a part does not work, or is not ready"}
 _EMPTY = answers({"type": "object"}, JSON)
+_READY = answers(Readiness, JSON)
+_READY[503] = {**_READY[200], "description": "not ready, with the reasons"}
+_FRESH = {"cache-control": "no-store"}
 
 
 @router.get("/healthcheck", responses=_REPORTS)
@@ -80,3 +99,17 @@ async def ready(context: Context) -> Response:
     if not health.details.get(_COMMANDS, True):
         raise StatementsRefused(health.reasons.get(_COMMANDS, ""))
     return Response(b"{}", media_type=JSON)
+
+
+@router.get("/livez", responses=_EMPTY)
+async def livez() -> Response:
+    """Show that the event loop answers; nothing else is looked at."""
+    return Response(b"{}", media_type=JSON, headers=_FRESH)
+
+
+@router.get("/readyz", responses=_READY)
+async def readyz(context: Context) -> Response:
+    """Answer whether the server should get requests: 503 with all reasons while it should not."""
+    reasons = tuple(UnreadyReason(*reason) for reason in context.unready().items())
+    body = dumps(to_wire(Readiness(not reasons, reasons)))
+    return Response(body, 503 if reasons else 200, media_type=JSON, headers=_FRESH)

@@ -162,6 +162,10 @@ class FakeService(ServerProcess):
     secret: ServerSecret | None = None
     on_lost: Callable[[], object] = lambda: None
     host: str = "127.0.0.1:8088"
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    def unready(self) -> Mapping[str, str]:
+        return self.reasons
 
     @property
     def is_follower(self) -> bool:

@@ -168,17 +168,20 @@ def table(world, name):
 
 def test_a_table_that_is_being_filled_says_how_much_it_lacks(kafka, follower, world):
     kafka.ends["T", 1] = 3
+    assert follower.filling() == {"T": -1, "W": -1}  # nobody has looked yet
     follower.start()
     source = table(world, "T")
     await_true("the view is there", lambda: follower.table(source))
     assert follower.readable_view(source) is None
     assert follower.missing(source) == 3
+    assert follower.filling() == {"T": 3}
     for _ in range(3):
         kafka.readable.release()
     view = await_table(follower, source, {}, PATIENCE_S)
     assert view is not None
     assert sum(1 for store in view.stores.values() for _ in store.scan()) == 3
     assert follower.missing(source) == 0
+    assert follower.filling() == {}
     kafka.ends["T", 1] = 9  # what comes later is news, not a lack
     assert follower.readable_view(source) is not None
 
