@@ -251,6 +251,11 @@ class MemoryService(Service):
         """Return nothing: what is in memory is ready."""
         return {}
 
+    def metrics(self, accept: str, unready: Sequence[str]) -> tuple[bytes, str]:
+        """Return nothing: nobody scrapes a test."""
+        del accept, unready
+        return b"", "text/plain; charset=utf-8"
+
     def elsewhere(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:

@@ -22,6 +22,7 @@ from server.routes import (
     info,
     inserts,
     ksql,
+    metrics,
     query,
     stores,
     upgrades,
@@ -46,6 +47,7 @@ ROUTERS = (
     upgrades.router,
     info.router,
     health.router,
+    metrics.router,
     cluster.router,
     stores.router,
 )

@@ -178,6 +178,10 @@ class AppContext:
             return {"starting": "the server is starting"}
         return reasons
 
+    def metrics(self, accept: str) -> tuple[bytes, str]:
+        """Return the metrics in a form of ``accept``, and their media type; in any state."""
+        return self._service.metrics(accept, tuple(self.unready()))
+
     @property
     def own_host(self) -> str:
         """The address by which other servers know this one, also while it starts."""

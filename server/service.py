@@ -157,6 +157,12 @@ class Service(Protocol):
         It neither blocks nor asks anybody: the event loop calls it.
         """
 
+    def metrics(self, accept: str, unready: Sequence[str]) -> tuple[bytes, str]:
+        """Return the metrics and their media type, also while it starts; waits for nobody.
+
+        ``accept`` is the client's header, ``unready`` are the words of the reasons that it is so.
+        """
+
     # several servers
 
     @property

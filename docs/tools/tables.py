@@ -1,4 +1,4 @@
-"""Writes the parts of the documents that come from the code: properties and functions.
+"""Writes the parts of the documents that come from the code: properties, functions, metrics.
 
 A page marks such a part: ``<!-- generated: NAME -->`` before it, ``<!-- end: NAME -->`` after it.
 ``make docs-tables`` writes all of them again; a unit test finds pages that differ.
@@ -11,19 +11,21 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ksql.app.metrics.table import SUBJECTS as METRICS
 from ksql.core.properties.model import LONG_MAX, SUBJECTS
 from ksql.functions.registry import BUILTINS, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from ksql.app.metrics.table import Metric
     from ksql.core.properties.model import Property
     from ksql.functions.spec import Function
 
 _COLUMNS = ("Property", "Type", "Default", "Scope", "Results", "Meaning")
 _LONGEST_DEFAULT = 60
 DOCS = Path(__file__).resolve().parents[1]
-PAGES = ("configuration.md", "functions.md")
+PAGES = ("configuration.md", "functions.md", "metrics.md")
 PART = re.compile(r"(?<=<!-- generated: )(\w+) -->\n.*?(?=<!-- end: \1 -->)", re.DOTALL)
 _SECTIONS = {
     "Json": "JSON",
@@ -117,8 +119,30 @@ def _default(row: Property) -> str:
     return "<br>".join(f"`{part}`" for part in row.default.split(","))
 
 
+def metrics() -> str:
+    """List the metrics of a scrape: a section per subject and in it a table."""
+    return "\n".join(f"### {title}\n\n{_metric_table(rows)}" for title, rows in METRICS)
+
+
+def _metric_table(rows: Iterable[Metric]) -> str:
+    columns = ("Metric", "Kind", "Labels", "Meaning", "Series", "ksqlDB's name")
+    cells = [
+        (
+            f"`{row.shown}`",
+            row.kind,
+            ", ".join(f"`{label}`" for label in row.labels),
+            row.doc,
+            row.bound,
+            f"`{row.jmx}`" if row.jmx else "",
+        )
+        for row in rows
+    ]
+    return "\n".join([_line(columns), _line(["---"] * len(columns)), *map(_line, cells)]) + "\n"
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "functions": functions,
+    "metrics": metrics,
     "properties": properties,
 }
 

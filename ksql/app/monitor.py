@@ -18,6 +18,7 @@ from ksql.spark.query import State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from ksql.app.query_warnings import Warnings
     from ksql.cluster import Members, RemoteLeader
     from ksql.cluster.replicas import Peers
     from ksql.control.engine import Engine
@@ -54,6 +55,8 @@ class SparkMonitor:
         self._now_ms = now_ms
         self._views = views
         self._warnings = QueryWarnings()
+        self.stalled: Callable[[QueryVersion], Warnings] = lambda _version: ()
+        """The warnings about a version that runs and finishes nothing."""
         self._not_started: Mapping[str, str] = {}
 
     def note_not_started(self, reasons: Mapping[str, str]) -> None:
@@ -121,6 +124,7 @@ class SparkMonitor:
             last_ms=totals.last_ms,
             warnings=(
                 *self._warnings.of(version),
+                *self.stalled(version),
                 *ahead_warnings(totals, self._now_ms()),
             ),
             stages=tuple(StageState(*stage) for stage in running.state_sizes()),

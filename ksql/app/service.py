@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.app.headless import carry_out, queries_file, read
+from ksql.app.metrics import Metrics, Observer, gather
 from ksql.app.node import Node
 from ksql.app.readiness import NodeState, Readiness
 from ksql.app.statements import StatementService
@@ -71,6 +72,9 @@ class KsqlService:
             on_replay=self._stated.note,
         )
         self.statements = StatementService(self.node)
+        self._now_ms = now_ms
+        self._observer = Observer(self.node, now_ms)
+        self._metrics = Metrics()
         self._readiness = Readiness(NodeState(self.node))
 
     # start and stop
@@ -84,6 +88,8 @@ class KsqlService:
         if file is not None:
             read(file)  # before what takes long
         self.node.start()
+        self.node.monitor.stalled = self._observer.stalled.warnings
+        self._observer.start()
         if file is None:
             return
         try:
@@ -104,6 +110,7 @@ class KsqlService:
 
     def stop(self) -> None:
         """End everything, the last started first; a second call does nothing."""
+        self._observer.close()
         self.node.stop()
 
     @property
@@ -269,6 +276,11 @@ class KsqlService:
     def unready(self) -> Mapping[str, str]:
         """Return why it should get no requests, a sentence by word; reads memory only."""
         return self._readiness.reasons()
+
+    def metrics(self, accept: str, unready: Sequence[str]) -> tuple[bytes, str]:
+        """Return the metrics and their media type; reads memory only."""
+        facts = gather(self.node, self._observer, version(), self._now_ms(), unready)
+        return self._metrics.exposition(facts, accept)
 
     # several servers
 

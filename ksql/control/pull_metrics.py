@@ -68,6 +68,11 @@ class PullCounter:
             while len(self._pulls) > _MOST:
                 self._pulls.popitem(last=False)
 
+    def all(self) -> Mapping[str, PullMetrics]:
+        """Return the counts by table or stream."""
+        with self._lock:
+            return dict(self._pulls)
+
     def of(self, name: str) -> PullMetrics:
         """Return the counts of a table or stream."""
         with self._lock:

@@ -15,7 +15,7 @@ from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from ksql.control.engine.catch_up import CatchUpSpeed
     from ksql.control.engine.engine import Engine
@@ -77,6 +77,8 @@ class RebuildSupervisor:
         self._stepped = threading.Condition()
         self._catch_up = CatchUp(clock)
         self._failed: dict[Candidate, _Failed] = {}
+        self.progress: Mapping[QueryId, BuildProgress] = {}
+        """How far the candidates were at the last look, as far as it was known, by query."""
 
     def start(self) -> None:
         """Look at them once a second from now on."""
@@ -97,6 +99,11 @@ class RebuildSupervisor:
         try:
             rebuilds = tuple(self._engine.catalog.rebuilds.values())
             self._keep([Candidate.of(rebuild) for rebuild in rebuilds])
+            self.progress = {
+                rebuild.candidate.id: progress
+                for rebuild in rebuilds
+                if (progress := self.progress.get(rebuild.candidate.id)) is not None
+            }
             for rebuild in rebuilds:
                 with _noted(problems):
                     self._look_at(rebuild)
@@ -185,6 +192,7 @@ class RebuildSupervisor:
             self._catch_up.forget(candidate)
             return None
         self._catch_up.look(candidate, progress, self._most_s())
+        self.progress = {**self.progress, version.query_id: progress}
         return progress
 
     def _is_due(self, rebuild: Rebuild, progress: BuildProgress) -> bool:

@@ -128,6 +128,7 @@ if TYPE_CHECKING:
     )
     from ksql.core.secrets import HIDDEN, LEDGER_PASSWORD, is_secret, password, without_secrets
     from ksql.core.structs import Form, Structs, form
+    from ksql.core.tallies import LONG_S, SHORT_S, Durations, Histogram, Tally
     from ksql.core.timing import (
         LogThrottle,
         PerHour,
@@ -192,6 +193,7 @@ else:
             ),
             "secrets": "HIDDEN LEDGER_PASSWORD is_secret password without_secrets",
             "structs": "Form Structs form",
+            "tallies": "Durations Histogram LONG_S SHORT_S Tally",
             "timing": ("LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds steady_ms"),
             "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
             "versioned_json": "BeforeFormatZero NewerVersion",
@@ -220,6 +222,7 @@ __all__ = [
     "LAUNCH_ENDED",
     "LEASE_UNWRITABLE",
     "LEDGER_PASSWORD",
+    "LONG_S",
     "MESSAGE_NOT_FOUND",
     "MISSING_OFFSETS",
     "NEWER_BACKUP",
@@ -247,6 +250,7 @@ __all__ = [
     "RESOLVING",
     "ROLLBACK_REFUSED",
     "SERVER_RUNS",
+    "SHORT_S",
     "STATE_CALL_FAILED",
     "STATE_METADATA_UNKNOWN",
     "STATE_NOT_COPIED",
@@ -270,8 +274,10 @@ __all__ = [
     "BeforeFormatZero",
     "CommandTimeout",
     "Draft",
+    "Durations",
     "Form",
     "Headers",
+    "Histogram",
     "InvalidProperty",
     "KsqlError",
     "LogThrottle",
@@ -301,6 +307,7 @@ __all__ = [
     "StartupTimeout",
     "StatementError",
     "Structs",
+    "Tally",
     "Token",
     "TokenScope",
     "TooManyRequests",

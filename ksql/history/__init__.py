@@ -7,13 +7,14 @@ from ksql.history.entries import KnownUpgrade
 from ksql.history.model import Base
 from ksql.history.resilient import ResilientLedger
 from ksql.history.store import holds_schemas
-from ksql.history.upgrade_recorder import UpgradeRecorder
+from ksql.history.upgrade_recorder import UpgradeMetrics, UpgradeRecorder
 
 __all__ = [
     "Base",
     "KnownUpgrade",
     "LedgerUnavailable",
     "ResilientLedger",
+    "UpgradeMetrics",
     "UpgradeRecorder",
     "configured_url",
     "holds_schemas",

@@ -11,7 +11,7 @@ from ksql.control.statements import (
     UpgradeDifference,
     UpgradeReport,
 )
-from ksql.core import Millis, Offset, QueryId
+from ksql.core import LONG_S, Durations, Millis, Offset, QueryId, Tally
 from ksql.history.entries import (
     KnownRebuild,
     KnownUpgrade,
@@ -35,6 +35,26 @@ _RESTS = "the query is paused: the new plan runs when it is resumed"
 _ENDED = "it was ended by a statement"
 
 
+class UpgradeMetrics:
+    """The replacements that have ended since this server began; for any number of threads."""
+
+    def __init__(self) -> None:
+        self.outcomes = Tally()
+        """By query id, kind and outcome."""
+        self.gaps = Durations(LONG_S)
+        """How long neither plan ran, of those that were switched."""
+        self.durations = Durations(LONG_S)
+        """From the begin to the end, of those that were switched."""
+
+    def ended(self, entry: UpgradeEntry, outcome: UpgradeOutcome) -> None:
+        """Count one that was begun."""
+        self.outcomes.add(entry.query_id, entry.mode, outcome.status)
+        if outcome.status == "switched":
+            self.durations.add(max(outcome.finished_ms - entry.begun_ms, 0) / 1000)
+        if outcome.gap_ms is not None:
+            self.gaps.add(outcome.gap_ms / 1000)
+
+
 class UpgradeRecorder:
     """The engine's ``UpgradeHistory`` over the ledger."""
 
@@ -51,6 +71,7 @@ class UpgradeRecorder:
         self._now_ms = now_ms
         self._known = known
         self._begun: dict[UpgradeId, UpgradeEntry] = {}
+        self.metrics = UpgradeMetrics()
         self._building: dict[QueryVersion, KnownRebuild] = {}
 
     def begun(self, upgrade: Upgrade) -> UpgradeId:
@@ -62,7 +83,9 @@ class UpgradeRecorder:
 
     def refused(self, upgrade: Upgrade) -> None:
         """Record an attempt that the validator refused."""
-        self._ledger.record_upgrade(self._entry(upgrade))
+        entry = self._entry(upgrade)
+        self._ledger.record_upgrade(entry)
+        self.metrics.outcomes.add(entry.query_id, entry.mode, "refused")
 
     def replayed(self, upgrade: Upgrade) -> None:
         """Note an upgrade of the command topic; ``refill`` writes it if the ledger lacks it."""
@@ -147,13 +170,16 @@ class UpgradeRecorder:
         else:
             outcome = replace(_outcome(switch, now), command_offset=entry.command_offset)
         self._ledger.finish_upgrade(upgrade_id, outcome)
+        self.metrics.ended(entry, outcome)
 
     def rolled_back(self, token: object, error: str) -> None:
         """Close the entry: the upgrade does not count."""
         upgrade_id = UpgradeId(str(token))
-        del self._begun[upgrade_id]
+        entry = self._begun.pop(upgrade_id)
         now = Millis(self._now_ms())
-        self._ledger.finish_upgrade(upgrade_id, UpgradeOutcome("rolled_back", now, reason=error))
+        outcome = UpgradeOutcome("rolled_back", now, reason=error)
+        self._ledger.finish_upgrade(upgrade_id, outcome)
+        self.metrics.ended(entry, outcome)
 
     # --- rebuilds ---
 
@@ -206,6 +232,7 @@ class UpgradeRecorder:
         rebuild = self._close(candidate, outcome)
         if rebuild is not None:
             self._ledger.finish_upgrade(rebuild.id, outcome)
+            self.metrics.ended(rebuild.entry, outcome)
 
     def _close(self, candidate: QueryVersion, outcome: UpgradeOutcome) -> KnownRebuild | None:
         """Note the end of a rebuild; one that is not known was recorded by another server."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ksql.serving.consumer_registry import ConsumerRegistry
 from ksql.serving.limits import UNLIMITED, Limits
 from ksql.serving.query_service import QueryService
+from ksql.serving.read_metrics import ReadMetrics
 from ksql.serving.results import (
     ResultRow,
     ResultStream,
@@ -25,6 +26,7 @@ __all__ = [
     "ConsumerRegistry",
     "Limits",
     "QueryService",
+    "ReadMetrics",
     "ResultRow",
     "ResultStream",
     "TableProvider",

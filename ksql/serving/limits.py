@@ -6,9 +6,11 @@ Source: ksqlDB server configuration reference, ``ksql.query.pull.max.*``.
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.core import PerHour, PerSecond, Settings, TooManyRequests
+from ksql.core import KsqlError, PerHour, PerSecond, Settings, TooManyRequests
+from ksql.serving.read_metrics import ReadMetrics
 from ksql.serving.results import (
     freshness_of,
     host_of,
@@ -18,6 +20,7 @@ from ksql.serving.results import (
     notes_of,
     token_of,
 )
+from ksql.views import TableNotReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas import Freshness
     from ksql.core import Token
     from ksql.core.types import Column
+    from ksql.serving.read_metrics import Kind
     from ksql.serving.results import ResultRow, ResultStream
 
 QPS: Final = "ksql.query.pull.max.qps"
@@ -36,7 +40,7 @@ UNLIMITED: Final = 2_147_483_647
 
 
 class Limits:
-    """The limits of one server's queries."""
+    """The limits of one server's queries; ``metrics`` counts these."""
 
     def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
         """Take ``now_ms``: a clock that never goes back."""
@@ -47,6 +51,7 @@ class Limits:
         self._lock = threading.Lock()
         self._pull_bandwidth = PerHour(_bytes(settings, PULL_BANDWIDTH), now_ms)
         self._pushed = PerHour(_bytes(settings, PUSH_BANDWIDTH), now_ms)
+        self.metrics = ReadMetrics()
 
     def pull(
         self, start: Callable[[], ResultStream], ended: Callable[[bool], None] | None = None
@@ -56,6 +61,24 @@ class Limits:
         ``ended`` is called once a query that was started has ended; True if it has failed.
         Raises: TooManyRequests.
         """
+        try:
+            self._admit_pull()
+        except TooManyRequests:
+            self.metrics.refused("pull")
+            raise
+
+        def end(failed: bool) -> None:
+            self._release()
+            if ended is not None:
+                ended(failed)
+
+        try:
+            return self._limited("pull", start, self._pull_bandwidth, end)
+        except BaseException:
+            self._release()
+            raise
+
+    def _admit_pull(self) -> None:
         if self._pull_bandwidth.is_full():
             raise TooManyRequests("Host is at bandwidth rate limit for pull queries.")
         with self._lock:
@@ -71,16 +94,32 @@ class Limits:
                 )
             self._running += 1
 
+    def _limited(
+        self,
+        kind: Kind,
+        start: Callable[[], ResultStream],
+        bandwidth: PerHour,
+        on_end: Callable[[bool], None],
+    ) -> LimitedStream:
+        """Start a query; one that waits for its table is started again, and counts then."""
+        metrics = self.metrics
+        began_s = metrics.clock()
+
         def end(failed: bool) -> None:
-            self._release()
-            if ended is not None:
-                ended(failed)
+            metrics.ended(kind, began_s, failed=failed)
+            on_end(failed)
 
         try:
-            return LimitedStream(start(), self._pull_bandwidth, end)
-        except BaseException:
-            self._release()
+            stream = start()
+        except TableNotReady:
             raise
+        except TooManyRequests:
+            metrics.refused(kind)
+            raise
+        except KsqlError:
+            metrics.ended(kind, began_s, failed=True)
+            raise
+        return LimitedStream(stream, bandwidth, end, metrics)
 
     def push(self, start: Callable[[], ResultStream]) -> LimitedStream:
         """Start a push query, if its rows may still be sent.
@@ -88,8 +127,9 @@ class Limits:
         Raises: TooManyRequests.
         """
         if self._pushed.is_full():
+            self.metrics.refused("push")
             raise TooManyRequests("Host is at bandwidth rate limit for push queries.")
-        return LimitedStream(start(), self._pushed, lambda _failed: None)
+        return self._limited("push", start, self._pushed, lambda _failed: None)
 
     def _release(self) -> None:
         with self._lock:
@@ -100,7 +140,11 @@ class LimitedStream:
     """A query that counts until it has ended; see ``ResultStream``."""
 
     def __init__(
-        self, stream: ResultStream, bandwidth: PerHour, on_end: Callable[[bool], None]
+        self,
+        stream: ResultStream,
+        bandwidth: PerHour,
+        on_end: Callable[[bool], None],
+        metrics: ReadMetrics,
     ) -> None:
         """Take ``on_end``, which gets, once, whether the query has failed."""
         self.query = stream
@@ -110,6 +154,7 @@ class LimitedStream:
         self.brief = is_brief(stream)
         self._bandwidth = bandwidth
         self._on_end = on_end
+        self._metrics = metrics
         self._failed = False
         self._ended = threading.Lock()  # held from the end on
 
@@ -149,12 +194,18 @@ class LimitedStream:
 
     def batches(self) -> Iterator[list[ResultRow]]:
         """Yield the rows."""
+        batches = self.query.batches()
         try:
-            yield from self.query.batches()
+            for batch in batches:
+                if batch:
+                    self._metrics.rows.add(self.kind, by=len(batch))
+                yield batch
         except Exception:
             self._failed = True
             raise
         finally:
+            if isinstance(batches, Generator):  # its reader may have left
+                batches.close()
             self._end()
 
     def close(self) -> None:
@@ -167,6 +218,7 @@ class LimitedStream:
     def sent(self, size_bytes: int) -> None:
         """Count a piece of its answer."""
         self._bandwidth.add(size_bytes)
+        self._metrics.bytes.add(self.kind, by=size_bytes)
 
     def _end(self) -> None:
         if self._ended.acquire(blocking=False):

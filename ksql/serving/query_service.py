@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ksql.serving.limits import Limits
     from ksql.serving.point_queries import PreparedQuery
     from ksql.serving.pull import BoundPull
+    from ksql.serving.read_metrics import ReadMetrics
     from ksql.serving.results import ResultStream, TextStream
     from ksql.serving.table_provider import AllTables, OpenTables
     from ksql.sql.catalog import DataSource
@@ -164,6 +165,15 @@ class QueryService:
         """Return the push queries that run, the oldest first."""
         with self._lock:
             return [push.running for push in self._open.values()]
+
+    @property
+    def metrics(self) -> ReadMetrics:
+        """The counts of the queries that have ended."""
+        return self._limits.metrics
+
+    def pull_counts(self) -> Mapping[str, PullMetrics]:
+        """Return the counts of pull queries by table or stream."""
+        return self._pull_counter.all()
 
     def pulls(self, host: str) -> Callable[[str], Mapping[str, PullMetrics]]:
         """Return what counts the pull queries of a table or stream that this host has answered."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.command_execution import Upgrade
     from ksql.control.engine.engine import Engine
     from ksql.control.engine.ports import Command, CommandStatus, MemoryLog, StatusName
+    from ksql.control.engine.rebuild_progress import records_read, records_to_read
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -18,6 +19,7 @@ else:
             "changes": "Change IdsFrom applied",
             "command_execution": "Upgrade",
             "engine": "Engine",
+            "rebuild_progress": "records_read records_to_read",
             "ports": "Command CommandStatus MemoryLog StatusName",
         },
     )
@@ -32,4 +34,6 @@ __all__ = [
     "StatusName",
     "Upgrade",
     "applied",
+    "records_read",
+    "records_to_read",
 ]

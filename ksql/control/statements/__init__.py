@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Offsets,
         OpenPush,
         QueryHealth,
+        Records,
         Request,
         Services,
         StageState,
@@ -65,7 +66,7 @@ else:
             "queriesfile": "FILE StatementsOfCatalog left_to_run",
             "reports": "HostReport PATH QUERY QueryDetails",
             "services": (
-                "CommandRate Delivery Monitor Offsets QueryHealth Request OpenPush "
+                "CommandRate Delivery Monitor Offsets QueryHealth Records Request OpenPush "
                 "Services StageState"
             ),
             "teardown": "end_cluster",
@@ -92,6 +93,7 @@ __all__ = [
     "OpenPush",
     "QueryDetails",
     "QueryHealth",
+    "Records",
     "Request",
     "RequestFailed",
     "RowWriter",

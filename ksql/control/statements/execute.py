@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 
 _POLL_S = 0.1
+_REQUEST = "Request"
+"""The kind of what is refused as a whole, before its first statement is carried out."""
 
 
 @dataclass
@@ -113,13 +115,18 @@ class Execution:
         token: Token | None = None,
         user: str = "",
     ) -> None:
-        raw = split_request(text, settings)
         self._request = session(services, settings, properties, variables, user)
+        raw = split_request(text, settings)
         self._token = token
         self._done: list[Entity] = []
         self._deadline: float | None = None
         self._size = AnswerSize(settings)
-        self._left = deque(sandbox(raw, session(services, settings, properties, variables, user)))
+        sandboxed = session(services, settings, properties, variables, user)
+        try:
+            self._left = deque(sandbox(raw, sandboxed))
+        except RequestFailed:
+            services.statements.add(_REQUEST, "refused")
+            raise
 
     def proceed(self) -> list[Entity] | None:
         """Carry out what is left; return the answers, None while a statement waits.
@@ -141,7 +148,13 @@ class Execution:
     def _carry_out(self, checked: CheckedStatement) -> None:
         parsed = checked.parsed_for(_names(self._request))
         self._request.text = parsed.text
-        answer = HANDLERS[type(parsed.statement)](parsed.statement, self._request)
+        kind, counts = type(parsed.statement), self._request.services.statements
+        try:
+            answer = HANDLERS[kind](parsed.statement, self._request)
+        except KsqlError:
+            counts.add(kind.__name__, "failed")
+            raise
+        counts.add(kind.__name__, "done")
         gaps = self._request.services.gaps()
         if answer is not None:
             self._size.add(answer)

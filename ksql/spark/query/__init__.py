@@ -10,7 +10,13 @@ if TYPE_CHECKING:
     from ksql.spark.query.batch_limits import BatchLimits
     from ksql.spark.query.cut_over import CutOverCompletion
     from ksql.spark.query.preflight import Preflight
-    from ksql.spark.query.query_metrics import DropCounts, QueryMetrics, Totals
+    from ksql.spark.query.query_metrics import (
+        DropCounts,
+        QueryMetrics,
+        StateSize,
+        Totals,
+        first_offsets,
+    )
     from ksql.spark.query.query_supervisor import QuerySupervisor
     from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
     from ksql.spark.query.spec import Failure, OnFailure, RetryPolicy, RunnerContext, State, unheard
@@ -21,7 +27,7 @@ else:
             "batch_limits": "BatchLimits",
             "cut_over": "CutOverCompletion",
             "preflight": "Preflight",
-            "query_metrics": "DropCounts QueryMetrics Totals",
+            "query_metrics": "DropCounts QueryMetrics StateSize Totals first_offsets",
             "query_supervisor": "QuerySupervisor",
             "runner": "BY_WORKERS READ SparkRunner",
             "spec": "Failure OnFailure RetryPolicy RunnerContext State unheard",
@@ -43,6 +49,8 @@ __all__ = [
     "RunnerContext",
     "SparkRunner",
     "State",
+    "StateSize",
     "Totals",
+    "first_offsets",
     "unheard",
 ]

@@ -8,7 +8,7 @@ from collections import deque
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ksql.core import KsqlError
+from ksql.core import LONG_S, Durations, KsqlError, Tally
 from ksql.exec import BuildProgress
 from ksql.spark.checkpoint.checkpoint import START_OFFSETS, read_starts, usable
 from ksql.spark.query.batch_limits import by_topic
@@ -113,7 +113,9 @@ class Totals(NamedTuple):
     ``batch_rate`` is the speed of the largest batch, in records per second; 0 if all were small.
     ``ahead_ms`` is the latest time of records that were far ahead of the clock when they were read.
     ``ahead_since_ms`` is when the batch began that read it. ``recent`` are sums of the last
-    minutes.
+    minutes. ``bytes_in`` is the size of the records read, as far as the source counts it. ``late``
+    are those of ``errors`` that came late. ``finished_ms`` is when the last trigger ended that had
+    a batch; 0: none has.
     """
 
     rows_in: int = 0
@@ -126,6 +128,9 @@ class Totals(NamedTuple):
     ahead_since_ms: int = 0
     recent: DropCounts = DropCounts()
     batch_rate: float = 0.0
+    bytes_in: int = 0
+    late: int = 0
+    finished_ms: int = 0
 
 
 class StateSize(NamedTuple):
@@ -147,6 +152,8 @@ class QueryMetrics:
         self._incarnation: str | None = None
         self.record_bytes = 0.0
         """The mean size of the records of this launch's last batch that had any; 0: none had."""
+        self.restarts = Tally()
+        """How often it has ended or not begun, and was to be tried again, by cause."""
         self._clear()
 
     def begin(self, incarnation: str | None) -> None:
@@ -164,6 +171,9 @@ class QueryMetrics:
         self._counted = ""
         self._largest = _LARGE - 1
         self._held: dict[int, dict[int, tuple[int, int]]] = {}
+        self.sizes: tuple[StateSize, ...] = ()
+        """What each stage keeps, as ``state_sizes`` had it after the last look."""
+        self.batches = Durations(LONG_S)
         self._samples: deque[tuple[float, int, int]] = deque([(time.monotonic(), 0, 0)])
 
     def update(self, query: StreamingQuery) -> None:
@@ -176,6 +186,7 @@ class QueryMetrics:
         for batch in batches_after(query, self._counted):
             self._counted = batch["timestamp"]
             self._count(batch)
+        self.sizes = self.state_sizes()
         self._sample(time.monotonic())
 
     def state_sizes(self) -> tuple[StateSize, ...]:
@@ -205,19 +216,30 @@ class QueryMetrics:
             errors=before.errors + errors,
             last_ms=_millis(batch["timestamp"]) if rows_in else before.last_ms,
             recent=self._lately.add(_millis(batch["timestamp"]), counted),
+            late=before.late + counted.late,
         )
-        took_ms = (batch.get("durationMs") or {}).get("triggerExecution")
+        took_ms = self._count_time(batch)
         if took_ms and rows_in > self._largest:
             self._largest = rows_in
             self.totals = self.totals._replace(batch_rate=rows_in * 1000 / took_ms)
         ingest = seen.get("ingest") or {}
         if rows_in and (read := ingest.get("bytes")):
             self.record_bytes = read / rows_in
+            self.totals = self.totals._replace(bytes_in=self.totals.bytes_in + read)
         ahead = ingest.get("ahead")
         if ahead is not None and ahead > (before.ahead_ms or 0):
             self.totals = self.totals._replace(
                 ahead_ms=ahead, ahead_since_ms=_millis(batch["timestamp"])
             )
+
+    def _count_time(self, batch: Mapping[str, Any]) -> int:
+        """Count how long a batch took; return it in ms, 0 for a trigger without a batch."""
+        durations = batch.get("durationMs") or {}
+        took_ms: int = durations.get("triggerExecution") or 0
+        if "addBatch" in durations:
+            self.batches.add(took_ms / 1000)
+            self.totals = self.totals._replace(finished_ms=_millis(batch["timestamp"]) + took_ms)
+        return took_ms
 
     def _sample(self, now: float) -> None:
         totals, samples = self.totals, self._samples
@@ -259,7 +281,7 @@ def progress_of(
     try:
         with usable(running.query_id):
             topics = running.topics
-            begin = _begin(running.place.checkpoint, by_topic(begins(topics)) if topics else {})
+            begin = first_offsets(running, by_topic(begins(topics)) if topics else {})
             position = {**begin, **running.committed_offsets()}
             end = by_topic(ends(topics)) if topics else {}
     except KsqlError as unreadable:
@@ -286,9 +308,13 @@ def free_bytes(directory: Path) -> int:
     return shutil.disk_usage(there).free
 
 
-def _begin(checkpoint: Path, first: Offsets) -> Offsets:
-    """Return the first offsets; those that "latest" meant at the version's start count instead."""
-    file = checkpoint / START_OFFSETS
+def first_offsets(running: QuerySupervisor, first: Offsets) -> Offsets:
+    """Return where a version begins, of topics that begin at ``first``.
+
+    The offsets that "latest" meant at its start count instead.
+    Raises: KsqlError if its checkpoint cannot be read, OSError.
+    """
+    file = running.place.checkpoint / START_OFFSETS
     pinned = read_starts(file) if file.exists() else {}
     return {
         topic: {at: pinned.get(topic, {}).get(at, offset) for at, offset in offsets.items()}

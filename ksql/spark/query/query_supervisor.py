@@ -15,7 +15,7 @@ from ksql.core import KsqlError
 from ksql.core.process import in_background
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
 from ksql.spark.query.batch_limits import better_bound
-from ksql.spark.query.failures import reason
+from ksql.spark.query.failures import failure, reason
 from ksql.spark.query.internals import has_looked, physical_plan
 from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec, RetryPolicy, State, Status
 
@@ -170,7 +170,8 @@ class QuerySupervisor:
         with self._changed:
             self._launched()
             if problem is not None and not self._ahead:
-                self._rest(str(problem), problem.text() if isinstance(problem, KsqlError) else "")
+                text = problem.text() if isinstance(problem, KsqlError) else ""
+                self._rest(failure(str(problem), text, "start"))
 
     def _launch(self) -> None:
         """Start an incarnation of the query, unless it was stopped meanwhile."""
@@ -283,7 +284,7 @@ class QuerySupervisor:
         else:
             with self._changed:
                 self._begin_short_rests_after_progress()
-                self._rest(str(problem), problem.text())
+                self._rest(failure(str(problem), problem.text(), "source"))
         finally:
             self._launched()
 
@@ -476,25 +477,20 @@ class QuerySupervisor:
 
     def _current_failure(self) -> tuple[Failure, ...]:
         problem = self._query.exception() if self._query is not None else None
-        return (_failure(str(problem)),) if problem else ()
+        return (failure(str(problem)),) if problem else ()
 
     def _note_failure(self, query: StreamingQuery) -> None:
         problem = query.exception()
         self._begin_short_rests_after_progress()
-        self._rest(str(problem) if problem else _BY_ITSELF)
+        self._rest(failure(str(problem)) if problem else failure(_BY_ITSELF, cause="end"))
 
     def _begin_short_rests_after_progress(self) -> None:
         if (batch := self._last_batch()) != self._batch_at_start:
             self._batch_at_start, self._attempt = batch, 0
 
-    def _rest(self, trace: str, message: str = "") -> None:
-        """Let it rest; ``message`` is what a user reads; if it is unknown, the trace gives it."""
-        failure = _failure(trace, message)
+    def _rest(self, failure: Failure) -> None:
+        """Let it rest until its next try."""
         self._failures.append(failure)
         self._next_try = time.monotonic() + self._retry.pause_ms(self._attempt) / 1000
         self._attempt += 1
         self._on_failure(self.version, failure)
-
-
-def _failure(trace: str, message: str = "") -> Failure:
-    return Failure(int(time.time() * 1000), message or reason(trace), trace)

@@ -164,6 +164,10 @@ class State(Enum):
     STOPPED = "STOPPED"
 
 
+Cause = Literal["start", "batch", "end", "source"]
+"""What has failed: a start or a batch; it ended by itself; or its topic or checkpoint is gone."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """One failure of a query, as a user reads it; ``trace`` is for the server's log."""
@@ -171,6 +175,7 @@ class Failure:
     when_ms: int
     message: str
     trace: str = ""
+    cause: Cause = "batch"
 
 
 @dataclass(frozen=True)

@@ -160,10 +160,12 @@ class SparkRuntime:
         )
 
         def heard(version: QueryVersion, failure: Failure) -> None:
+            metrics.restarts.add(failure.cause)
             self._host.note(version.name, failure)
             on_failure(version, failure)
 
-        return QuerySupervisor(place, driver, self._retry, self._metrics_of(place.name), heard)
+        metrics = self._metrics_of(place.name)
+        return QuerySupervisor(place, driver, self._retry, metrics, heard)
 
     def try_out(self, spec: QuerySpec, ranges: tuple[Range, ...], limit_s: float) -> None:
         """Run a plan over some records without any effect, as ``muted`` has it.

@@ -164,6 +164,10 @@ class FakeService(ServerProcess):
     host: str = "127.0.0.1:8088"
     reasons: Mapping[str, str] = field(default_factory=dict)
 
+    def metrics(self, accept: str, unready: Sequence[str]) -> tuple[bytes, str]:
+        self.calls.append(("metrics", accept, *unready))
+        return b"ksql_ready 1.0\n", "text/plain; charset=utf-8"
+
     def unready(self) -> Mapping[str, str]:
         return self.reasons
 

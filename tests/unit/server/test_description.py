@@ -99,6 +99,8 @@ def test_an_answer_is_as_described(method: str, path: str) -> None:
         assert answer.status_code == 307
     elif path == "/close-query":
         assert (answer.status_code, answer.content) == (200, b"")
+    elif path == "/metrics":
+        assert (answer.status_code, answer.headers["content-type"][:10]) == (200, "text/plain")
     else:
         assert answer.status_code == 200
         check_answer(method, path, 200, answer.json())

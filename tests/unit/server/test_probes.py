@@ -61,3 +61,13 @@ def test_a_server_is_ready_unless_there_are_reasons(state, reasons, words):
 def test_a_service_that_was_terminated_elsewhere_is_not_ready():
     answer = ask(FakeService(terminated=True), "GET", "/readyz")
     assert answer.json()["reasons"][0]["reason"] == "terminated"
+
+
+@pytest.mark.parametrize("state", ["INITIALIZING", "READY", "TERMINATING"])
+def test_metrics_are_given_in_every_state_with_the_reasons(state):
+    service = FakeService()
+    app = create_app(context=AppContext(service, state))
+    answer = ask(service, "GET", "/metrics", app=app, headers={"accept": "text/x"})
+    assert (answer.status_code, answer.text) == (200, "ksql_ready 1.0\n")
+    words = {"INITIALIZING": ("starting",), "READY": (), "TERMINATING": ("stopping",)}[state]
+    assert service.calls == [("metrics", "text/x", *words)]

@@ -8,6 +8,7 @@ from ksql.core.config import Settings
 from ksql.core.errors import ServerError, TooManyRequests
 from ksql.serving import limits
 from ksql.serving.limits import Limits
+from ksql.views.materialized_view import TableNotReady
 from tests.unit.server.fakes import FakeStream, rows
 
 ROWS = rows((1, "a"))
@@ -137,3 +138,50 @@ def test_the_end_of_a_query_is_reported_once_and_whether_it_has_failed():
     with pytest.raises(ServerError):
         of().pull(fails, ends.append)
     assert len(ends) == 3
+
+
+def counted(limited):
+    return dict(limited.metrics.requests.counts()), dict(limited.metrics.rows.counts())
+
+
+def test_queries_and_their_rows_are_counted_once_they_have_ended():
+    limited = of()
+    stream = limited.pull(pull)
+    assert counted(limited) == ({}, {})
+    assert list(stream.batches()) == [ROWS]
+    stream.close()
+    assert counted(limited) == ({("pull", "done"): 1}, {("pull",): 1})
+    assert sum(limited.metrics.pulls.histogram().counts) == 1
+
+
+def test_queries_that_fail_or_are_refused_are_counted_as_such():
+    limited = of(CONCURRENT=1)
+    failing = limited.pull(lambda: FakeStream([ServerError("x")], "pull"))
+    with pytest.raises(TooManyRequests):
+        limited.pull(pull)
+    with pytest.raises(ServerError):
+        list(failing.batches())
+    with pytest.raises(ServerError):
+        limited.push(refused_by(ServerError("no topic")))
+    with pytest.raises(TooManyRequests):
+        limited.push(refused_by(TooManyRequests("many")))
+    assert limited.metrics.requests.counts() == {
+        ("pull", "refused"): 1,
+        ("pull", "failed"): 1,
+        ("push", "failed"): 1,
+        ("push", "refused"): 1,
+    }
+
+
+def test_a_query_that_waits_for_its_table_counts_when_it_is_started():
+    limited = of()
+    with pytest.raises(TableNotReady):
+        limited.pull(refused_by(TableNotReady("T")))
+    assert counted(limited) == ({}, {})
+
+
+def refused_by(error):
+    def start():
+        raise error
+
+    return start

@@ -110,3 +110,24 @@ def test_drops_of_the_last_minutes(monkeypatch):
         batch(2, ingest={"errors": 0}, **{"stage-0": {"held": [], "late": None, "worst": None}}),
     )
     assert metrics.totals.recent == DropCounts(20, 3, 2, WorstRecord(7, "t", 2))
+
+
+def test_batches_are_timed_and_a_trigger_without_one_is_not(monkeypatch):
+    def timed(moment, took_ms, **phases):
+        return {**batch(moment), "durationMs": {"triggerExecution": took_ms, **phases}}
+
+    metrics = tallied(monkeypatch, timed(1, 300, addBatch=200), timed(2, 9_000))
+    assert sum(metrics.batches.histogram().counts) == 1
+    assert metrics.batches.histogram().sum_s == 0.3
+    ended = query_metrics._millis(batch(1)["timestamp"]) + 300
+    assert metrics.totals.finished_ms == ended
+
+
+def test_bytes_and_late_records_add_up(monkeypatch):
+    late = {"held": [], "late": 2, "worst": None}
+    metrics = tallied(
+        monkeypatch,
+        batch(1, ingest={"errors": 1, "bytes": 50}, **{"stage-0": late}),
+        batch(2, ingest={"errors": 0, "bytes": 70}, **{"stage-0": late}),
+    )
+    assert (metrics.totals.bytes_in, metrics.totals.late) == (120, 4)

@@ -1,0 +1,219 @@
+"""Turns the facts about a server into Prometheus' metrics, at each scrape again.
+
+Nothing is global: an exposition is of the facts that it is given.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+from ksql.app.metrics.facts import STATES
+from ksql.app.metrics.table import BY_NAME, METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from prometheus_client import Metric as Family
+
+    from ksql.app.metrics.facts import (
+        CommandFacts,
+        Counts,
+        QueryFacts,
+        ReadFacts,
+        ReplacementFacts,
+        RunFacts,
+        ServiceFacts,
+        TableFacts,
+    )
+    from ksql.core import Histogram
+
+_PROCESS: Final = "ksql_process"
+_FAMILIES: Final = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+    "info": InfoMetricFamily,
+}
+
+
+class Families:
+    """The metrics of one scrape; each of the table is there, also without a value."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, Family] = {}
+        for metric in METRICS:
+            if not metric.name.startswith(_PROCESS):
+                family = _FAMILIES[metric.kind]
+                self._families[metric.name] = family(metric.name, metric.doc, labels=metric.labels)
+
+    def put(self, name: str, value: float, *labels: str) -> None:
+        """Add a value of a counter or a gauge."""
+        metric = BY_NAME[name]
+        self._families[name].add_sample(
+            metric.shown, dict(zip(metric.labels, labels, strict=True)), value
+        )
+
+    def info(self, name: str, *labels: str) -> None:
+        """Add something that is there."""
+        self.put(name, 1.0, *labels)
+
+    def counts(self, name: str, counts: Counts, *first: str) -> None:
+        """Add a counter's values by their labels, all of which begin with ``first``."""
+        for labels, count in counts.items():
+            self.put(name, count, *first, *labels)
+
+    def histogram(self, name: str, durations: Histogram, *labels: str) -> None:
+        """Add a histogram in seconds."""
+        bounds = (*durations.bounds_s, math.inf)
+        below = accumulate(durations.counts)
+        buckets = [(_bound(bound), count) for bound, count in zip(bounds, below, strict=True)]
+        family = self._families[name]
+        if isinstance(family, HistogramMetricFamily):
+            family.add_metric(labels, buckets, durations.sum_s)
+
+    def all(self) -> Iterable[Family]:
+        """Return them."""
+        return self._families.values()
+
+
+def _bound(seconds: float) -> str:
+    return "+Inf" if seconds == math.inf else str(seconds)
+
+
+class ServiceCollector(Collector):
+    """The metrics of one server at one moment."""
+
+    def __init__(self, facts: ServiceFacts, process: Collector) -> None:
+        self._facts = facts
+        self._process = process
+
+    def collect(self) -> Iterable[Family]:
+        """Yield the metrics."""
+        yield from self._families()
+        yield from self._process.collect()
+
+    def _families(self) -> Iterable[Family]:
+        facts, families = self._facts, Families()
+        _server(families, facts)
+        if facts.commands is not None:
+            _commands(families, facts.commands)
+        for query in facts.queries:
+            _query(families, query, facts.now_ms)
+        for table in facts.tables:
+            _table(families, table)
+        if facts.reads is not None:
+            _reads(families, facts.reads)
+        if facts.replacements is not None:
+            _replacements(families, facts.replacements)
+        return families.all()
+
+
+class Metrics:
+    """The exposition of one service."""
+
+    def __init__(self) -> None:
+        self._process = ProcessCollector(namespace="ksql", registry=None)
+
+    def exposition(self, facts: ServiceFacts, accept: str) -> tuple[bytes, str]:
+        """Return the metrics and their media type: OpenMetrics if wanted, else Prometheus' text."""
+        encode, content_type = choose_encoder(accept)
+        return encode(ServiceCollector(facts, self._process)), content_type
+
+
+def _server(to: Families, facts: ServiceFacts) -> None:
+    to.info("ksql_server", facts.version, facts.service_id, facts.host)
+    to.put("ksql_ready", not facts.unready)
+    for reason in facts.unready:
+        to.put("ksql_unready_reason", 1, reason)
+    to.put("ksql_leader", facts.leads)
+    to.put("ksql_members", facts.members)
+    for process, size in facts.memory.items():
+        to.put("ksql_memory_bytes", size, process)
+    if facts.looked_ms:
+        to.put("ksql_look_timestamp_seconds", facts.looked_ms / 1000)
+
+
+def _commands(to: Families, commands: CommandFacts) -> None:
+    to.counts("ksql_statements", commands.statements)
+    to.put("ksql_command_topic_position", commands.position)
+    to.put("ksql_command_topic_lag", commands.lag)
+    to.put("ksql_command_topic_degraded", commands.degraded)
+
+
+def _query(to: Families, query: QueryFacts, now_ms: int) -> None:
+    name = query.query_id
+    to.info("ksql_query", name, query.sink, query.kind, str(query.version))
+    for state in STATES:
+        to.put("ksql_query_state", state == query.state, name, state)
+    if query.run is not None:
+        _run(to, name, query.run, now_ms)
+
+
+def _run(to: Families, name: str, run: RunFacts, now_ms: int) -> None:
+    totals = run.totals
+    to.put("ksql_query_records_in", totals.rows_in, name)
+    to.put("ksql_query_bytes_in", totals.bytes_in, name)
+    to.put("ksql_query_records_out", totals.rows_out, name)
+    to.put("ksql_query_records_skipped", totals.late, name, "late")
+    to.put("ksql_query_records_skipped", max(totals.errors - totals.late, 0), name, "failed")
+    ahead_ms = 0 if totals.ahead_ms is None else max(totals.ahead_ms - now_ms, 0)
+    to.put("ksql_query_ahead_of_clock_seconds", ahead_ms / 1000, name)
+    to.histogram("ksql_query_batch_duration_seconds", run.batches, name)
+    if totals.finished_ms:
+        to.put("ksql_query_last_finished_seconds", _age_s(totals.finished_ms, now_ms), name)
+    to.put("ksql_query_stalled", run.is_stalled, name)
+    for (topic, partition), lag in run.lags.items():
+        to.put("ksql_query_lag_records", lag.records, name, topic, str(partition))
+        if not lag.records or lag.oldest_ms is not None:
+            seconds = _age_s(lag.oldest_ms, now_ms) if lag.records else 0.0
+            to.put("ksql_query_lag_seconds", seconds, name, topic, str(partition))
+    for stage in run.stages:
+        to.put("ksql_query_state_rows", stage.rows, name, str(stage.stage))
+        to.put("ksql_query_state_bytes", stage.size_bytes, name, str(stage.stage))
+    to.counts("ksql_query_restarts", run.restarts, name)
+
+
+def _age_s(moment_ms: int | None, now_ms: int) -> float:
+    return max(now_ms - (moment_ms or 0), 0) / 1000
+
+
+def _table(to: Families, table: TableFacts) -> None:
+    to.put("ksql_table_partitions", table.partitions, table.name)
+    to.put("ksql_table_restore_records", table.missing, table.name)
+    to.put("ksql_table_uncommitted_bytes", table.uncommitted_bytes, table.name)
+    for partition, lag in table.lags.items():
+        to.put("ksql_table_copy_lag_records", lag, table.name, str(partition))
+
+
+def _reads(to: Families, reads: ReadFacts) -> None:
+    to.counts("ksql_read_requests", reads.requests)
+    to.counts("ksql_read_rows", reads.rows)
+    to.counts("ksql_read_bytes", reads.bytes)
+    to.histogram("ksql_pull_duration_seconds", reads.pulls)
+    to.put("ksql_push_open", reads.open_pushes)
+    for name, pulls in reads.by_source.items():
+        to.put("ksql_table_pulls", pulls.total - pulls.failed, name, "done")
+        to.put("ksql_table_pulls", pulls.failed, name, "failed")
+        to.put("ksql_table_reads", pulls.local, name, "local")
+        to.put("ksql_table_reads", pulls.remote, name, "remote")
+
+
+def _replacements(to: Families, replacements: ReplacementFacts) -> None:
+    to.counts("ksql_query_replacements", replacements.outcomes)
+    to.histogram("ksql_replacement_gap_seconds", replacements.gaps)
+    to.histogram("ksql_replacement_duration_seconds", replacements.durations)
+    for name, rebuild in replacements.rebuilds.items():
+        to.put("ksql_rebuild_records_read", rebuild.read, name)
+        to.put("ksql_rebuild_records_left", rebuild.left, name)

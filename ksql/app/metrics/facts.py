@@ -1,0 +1,112 @@
+"""The facts about a server that a scrape shows, as plain values that know no metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ksql.app.metrics.lag_watch import Lag
+from ksql.control import PullMetrics
+from ksql.core import Histogram, PartitionId
+from ksql.spark.query import StateSize, Totals
+
+Counts = Mapping[tuple[str, ...], int]
+STATES = ("RUNNING", "PAUSED", "ERROR")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """The work of a query that runs here, or is tried again, since the server began."""
+
+    totals: Totals
+    batches: Histogram
+    stages: Sequence[StateSize] = ()
+    restarts: Counts = field(default_factory=dict)
+    lags: Mapping[PartitionId, Lag] = field(default_factory=dict)
+    is_stalled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryFacts:
+    """A persistent query; ``state`` is one of ``STATES``, ``run`` None while it does not run."""
+
+    query_id: str
+    sink: str
+    kind: str
+    version: int
+    state: str
+    run: RunFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """A table that this server keeps; ``missing`` records are to be read before it answers."""
+
+    name: str
+    partitions: int
+    missing: int
+    uncommitted_bytes: int
+    lags: Mapping[int, int] = field(default_factory=dict)
+
+
+class RebuildFacts(NamedTuple):
+    """How many records a candidate has read, and how many it has not."""
+
+    read: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFacts:
+    """The pull and push queries."""
+
+    requests: Counts
+    rows: Counts
+    bytes: Counts
+    pulls: Histogram
+    open_pushes: int = 0
+    by_source: Mapping[str, PullMetrics] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandFacts:
+    """The statements and the command topic."""
+
+    statements: Counts
+    position: int
+    lag: int
+    degraded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementFacts:
+    """The replacements that have ended, and the rebuilds under way."""
+
+    outcomes: Counts
+    gaps: Histogram
+    durations: Histogram
+    rebuilds: Mapping[str, RebuildFacts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceFacts:
+    """One server at one moment; what is None is not there yet, while it starts.
+
+    ``looked_ms`` is when the last look at lags and memory ended; 0 before it.
+    """
+
+    version: str
+    service_id: str
+    host: str
+    now_ms: int
+    unready: Sequence[str] = ()
+    leads: bool = False
+    members: int = 1
+    memory: Mapping[str, int] = field(default_factory=dict)
+    looked_ms: int = 0
+    commands: CommandFacts | None = None
+    queries: Sequence[QueryFacts] = ()
+    tables: Sequence[TableFacts] = ()
+    reads: ReadFacts | None = None
+    replacements: ReplacementFacts | None = None

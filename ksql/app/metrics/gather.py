@@ -1,0 +1,141 @@
+"""Gathers the facts of a scrape from the parts of a server; it reads memory only."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ksql.app.metrics.facts import (
+    CommandFacts,
+    QueryFacts,
+    ReadFacts,
+    RebuildFacts,
+    ReplacementFacts,
+    RunFacts,
+    ServiceFacts,
+    TableFacts,
+)
+from ksql.control.engine import records_read, records_to_read
+from ksql.core import KsqlError
+from ksql.views import query_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ksql.app.metrics.observer import Observer
+    from ksql.app.node import Node
+    from ksql.sql.catalog import PersistentQuery
+
+_log = logging.getLogger(__name__)
+
+
+def gather(
+    node: Node, observer: Observer, version: str, now_ms: int, unready: Sequence[str]
+) -> ServiceFacts:
+    """Return the facts of this moment; while the node is not up, only that it is not."""
+    if not node.ready.is_set():
+        return ServiceFacts(
+            version=version,
+            service_id=node.settings.text("ksql.service.id"),
+            host="",
+            now_ms=now_ms,
+            unready=unready,
+        )
+    leads = not node.is_follower and not node.lost
+    return ServiceFacts(
+        version=version,
+        service_id=node.settings.text("ksql.service.id"),
+        host=node.replicas.host,
+        now_ms=now_ms,
+        unready=unready,
+        leads=leads,
+        members=len(node.members.alive()),
+        memory=observer.memory,
+        looked_ms=observer.looked_ms,
+        commands=CommandFacts(
+            statements=node.services.statements.counts(),
+            position=node.log.known,
+            lag=observer.command_lag,
+            degraded=not node.log.sound,
+        ),
+        queries=tuple(_queries(node, observer)) if leads else (),
+        tables=tuple(_tables(node, observer)),
+        reads=_reads(node),
+        replacements=_replacements(node) if leads else None,
+    )
+
+
+def _queries(node: Node, observer: Observer) -> Iterator[QueryFacts]:
+    troubled = node.monitor.troubled
+    for query in node.engine.catalog.queries.values():
+        state = "ERROR" if query.id in troubled else "RUNNING"
+        yield QueryFacts(
+            query_id=query.id,
+            sink=query.sink,
+            kind=query.kind,
+            version=query.version_number,
+            state="PAUSED" if query.paused else state,
+            run=_run(node, observer, query),
+        )
+
+
+def _run(node: Node, observer: Observer, query: PersistentQuery) -> RunFacts | None:
+    running = node.runner.running.get(query.version)
+    if running is None:
+        return None
+    metrics = running.metrics
+    return RunFacts(
+        totals=metrics.totals,
+        batches=metrics.batches.histogram(),
+        stages=metrics.sizes,
+        restarts=metrics.restarts.counts(),
+        lags=observer.lags_of(query.version),
+        is_stalled=observer.stalled.is_stalled(query.version),
+    )
+
+
+def _tables(node: Node, observer: Observer) -> Iterator[TableFacts]:
+    """Yield the tables that are kept here; one whose stores are being closed is left out."""
+    copies = observer.copies
+    for table in node.views.tables():
+        query_id = query_id_of(table.source)
+        statuses = {part: copies.get((query_id, part)) for part in table.parts}
+        try:
+            yield TableFacts(
+                name=table.source.name,
+                partitions=len(table.parts),
+                missing=table.missing(),
+                uncommitted_bytes=table.uncommitted_bytes,
+                lags={
+                    part: status.offset_lag
+                    for part, status in statuses.items()
+                    if status is not None and status.offset_lag is not None
+                },
+            )
+        except KsqlError as closed:
+            _log.debug("table_not_shown", extra={"table": table.source.name, "why": str(closed)})
+
+
+def _reads(node: Node) -> ReadFacts:
+    metrics = node.reads.metrics
+    return ReadFacts(
+        requests=metrics.requests.counts(),
+        rows=metrics.rows.counts(),
+        bytes=metrics.bytes.counts(),
+        pulls=metrics.pulls.histogram(),
+        open_pushes=len(node.reads.pushes()),
+        by_source=node.reads.pull_counts(),
+    )
+
+
+def _replacements(node: Node) -> ReplacementFacts:
+    metrics = node.upgrade_recorder.metrics
+    return ReplacementFacts(
+        outcomes=metrics.outcomes.counts(),
+        gaps=metrics.gaps.histogram(),
+        durations=metrics.durations.histogram(),
+        rebuilds={
+            query_id: RebuildFacts(records_read(progress), records_to_read(progress))
+            for query_id, progress in node.rebuilds.progress.items()
+        },
+    )
