@@ -30,6 +30,7 @@ from server.routes import (
 )
 from server.routes import headless as disabled_routes
 from server.signin import InternalAuth, SignIn
+from server.tracing import Tracing
 
 if TYPE_CHECKING:
     import socket
@@ -102,6 +103,7 @@ def create_app(
     guard(app, access)
     if headers:
         app.add_middleware(Headers, headers=headers)
+    app.add_middleware(Tracing)
     for router in ROUTERS:
         if not headless or router not in FOR_STATEMENTS:
             app.include_router(router)

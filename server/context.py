@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 
 from ksql.control.statements import Health, RequestFailed
-from ksql.core import KsqlError, NotReady, StatementError, TooManyRequests
+from ksql.core import KsqlError, NotReady, StatementError, TooManyRequests, carried
 from ksql.functions.user import Overrun
 from ksql.serving import ResultStream, is_counted, is_quick
 from ksql.views import TableNotReady
@@ -193,7 +193,7 @@ class AppContext:
         self._calls += 1
         try:
             return await loop.run_in_executor(
-                self._statements, lambda: _translated(lambda: work(*args, **kwargs))
+                self._statements, carried(lambda: _translated(lambda: work(*args, **kwargs)))
             )
         finally:
             self._calls -= 1
@@ -337,7 +337,7 @@ class AppContext:
         loop = asyncio.get_running_loop()
         self._calls += 1
         try:
-            proxied = loop.run_in_executor(self._proxying, work)
+            proxied = loop.run_in_executor(self._proxying, carried(work))
             while not (await asyncio.wait({proxied}, timeout=_LONGEST_PAUSE_S))[0]:
                 if await left():
                     leave()
@@ -356,12 +356,12 @@ class AppContext:
     async def wait(self, work: Callable[[], T]) -> T:
         """Run one step of a stream in a thread; such steps may block long and are many."""
         return await asyncio.get_running_loop().run_in_executor(
-            self._streams, lambda: _translated(work)
+            self._streams, carried(lambda: _translated(work))
         )
 
     async def peer(self, work: Callable[[], T]) -> T:
         """Run a step of another server's request, in threads that wait for no other server."""
-        return await asyncio.get_running_loop().run_in_executor(self._peers, work)
+        return await asyncio.get_running_loop().run_in_executor(self._peers, carried(work))
 
     def opened(self, stream: Closeable, *, ends_soon: bool = False) -> None:
         """Remember a running query; one that ends soon by itself may do so when the server ends."""

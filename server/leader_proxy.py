@@ -17,7 +17,7 @@ import httpx
 import orjson
 from pydantic_core import from_json
 
-from ksql.core import HEADER, NotReady
+from ksql.core import HEADER, TRACEPARENT, NotReady, traceparent
 from server.signin import USER_HEADER, user_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ def passed_on(properties: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LeaderProxy:
-    """A request on its way to the leader: its path, body and headers."""
+    """A request on its way to the leader: its path, body and headers.
+
+    ``trace`` is the header traceparent that it is passed on with.
+    """
 
     server: Server
     scheme: str
@@ -81,6 +84,7 @@ class LeaderProxy:
     headers: Mapping[str, str]
     secret: ServerSecret | None = None
     user: str = ""
+    trace: str = ""
 
     def send(self, client: httpx.Client, leader: Callable[[], bool]) -> Answer:
         """Return what the server answers; wait for as long as it is ``leader``.
@@ -106,6 +110,8 @@ class LeaderProxy:
     def _sent(self) -> dict[str, str]:
         """Return the client's headers; servers that know one another send no password."""
         headers = {name: self.headers[name] for name in _HEADERS if name in self.headers}
+        if self.trace:
+            headers[TRACEPARENT] = self.trace
         if self.secret is not None:
             headers.pop("authorization", None)
             headers[HEADER] = self.secret.token("POST", self.path, str(self.server))
@@ -139,7 +145,8 @@ async def pass_on(
     """
     service = context.service
     headers, user = request.headers, user_of(request.scope)
-    proxy = LeaderProxy(server, service.scheme, path, body, headers, service.secret, user)
+    secret, trace = service.secret, traceparent()
+    proxy = LeaderProxy(server, service.scheme, path, body, headers, secret, user, trace)
     tls = service.tls
     gone = Event()
 

@@ -1,4 +1,4 @@
-"""The form of events on standard error: one line, with what they are about.
+"""The forms of events on standard error: a line of text or of JSON, with what they are about.
 
 A value that is no plain word is quoted, so that no text can look like a line or a value of its own.
 Further lines are indented.
@@ -10,12 +10,14 @@ import json
 import logging
 import re
 import sys
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from ksql.core import HIDDEN, is_secret, without_secrets
+from ksql.core import HIDDEN, is_secret, log_fields, without_secrets
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _INDENT: Final = "    "
+FORMS: Final = ("text", "json")
 _PLAIN: Final = re.compile(r"[^\s\"'=\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 _NO_TEXT: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
@@ -53,8 +55,44 @@ def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
 
 
-def log_to_stderr(level: str) -> None:
-    """Show the events of this level and above on standard error."""
+class JsonFormatter(logging.Formatter):
+    """An object of JSON in one line: time (UTC), level, logger, event, ids, then all else.
+
+    An event's own ``query_id`` and the like count instead of those of its context.
+    """
+
+    service = ""
+    """The service's id, once the configuration is known."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        moment = datetime.fromtimestamp(record.created, UTC)
+        event: dict[str, Any] = {
+            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "event": without_secrets(record.getMessage()),
+        }
+        if self.service:
+            event["service"] = self.service
+        given = {name: value for name, value in vars(record).items() if name not in _OWN}
+        for name, value in {**log_fields(), **given}.items():
+            event[f"{name}_" if name in event else name] = _as_json(name, value)
+        if record.exc_info:
+            event["exception"] = without_secrets(self.formatException(record.exc_info))
+        return json.dumps(event)
+
+
+def _as_json(name: str, value: object) -> object:
+    if is_secret(name):
+        return HIDDEN
+    return value if isinstance(value, bool | int) else without_secrets(str(value))
+
+
+def log_to_stderr(level: str, form: str = "text") -> logging.Formatter:
+    """Show the events of this level and above on standard error; return who writes them."""
+    formatter = JsonFormatter() if form == "json" else EventFormatter()
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(EventFormatter())
+    handler.setFormatter(formatter)
     logging.basicConfig(level=level.upper(), handlers=[handler])
+    return formatter

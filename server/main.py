@@ -27,7 +27,7 @@ from server.app import create_app
 from server.context import AppContext
 from server.headers import configured_headers
 from server.listeners import REGISTRY, Listeners, open_doors, openness, registry_host
-from server.logs import log_to_stderr
+from server.logs import FORMS, JsonFormatter, log_to_stderr
 from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, odd_variables, read_configuration
 from server.shutdown import LastResort, status_of
@@ -213,6 +213,12 @@ def _arguments() -> argparse.ArgumentParser:
         choices=("debug", "info", "warning", "error"),
         help="how much goes to standard error (default: warning)",
     )
+    parser.add_argument(
+        "--log-format",
+        default="text",
+        choices=FORMS,
+        help="the form of events on standard error (default: text)",
+    )
     return parser
 
 
@@ -232,9 +238,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.file is not None and arguments.config is not None:
         parser.error("the configuration file is given twice")
-    log_to_stderr(arguments.log_level)
+    formatter = log_to_stderr(arguments.log_level, arguments.log_format)
     try:
         configuration = _configuration(arguments)
+        if isinstance(formatter, JsonFormatter):
+            formatter.service = Settings(configuration).text("ksql.service.id")
         for odd in (*odd_variables(os.environ), *odd_properties(configuration)):
             sys.stderr.write(f"ksql server: warning: {odd}\n")
         with own_files(Settings(configuration)):

@@ -110,6 +110,17 @@ if TYPE_CHECKING:
         similar,
         string_literal,
     )
+    from ksql.core.log_context import (
+        TRACEPARENT,
+        Trace,
+        carried,
+        log_fields,
+        note,
+        noting,
+        trace_of,
+        traced,
+        traceparent,
+    )
     from ksql.core.process_tuning import freeze_objects, no_cycle_search, raise_limit
     from ksql.core.query_version import FIRST, QueryVersion, transactional_id
     from ksql.core.records import (
@@ -193,6 +204,9 @@ else:
             ),
             "secrets": "HIDDEN LEDGER_PASSWORD is_secret password without_secrets",
             "structs": "Form Structs form",
+            "log_context": (
+                "TRACEPARENT Trace carried log_fields note noting trace_of traced traceparent"
+            ),
             "tallies": "Durations Histogram LONG_S SHORT_S Tally",
             "timing": ("LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds steady_ms"),
             "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
@@ -264,6 +278,7 @@ __all__ = [
     "TOO_MANY_PUSH_QUERIES",
     "TOO_MANY_WINDOWS",
     "TOPIC_THERE",
+    "TRACEPARENT",
     "UNKNOWN_JOIN_STATE",
     "UNKNOWN_KIND",
     "UNKNOWN_PAGE",
@@ -311,6 +326,7 @@ __all__ = [
     "Token",
     "TokenScope",
     "TooManyRequests",
+    "Trace",
     "Trash",
     "TrashEntry",
     "UnknownName",
@@ -318,6 +334,7 @@ __all__ = [
     "application_id",
     "boot_s",
     "canonical",
+    "carried",
     "check_server",
     "codegen",
     "comma_list",
@@ -333,10 +350,13 @@ __all__ = [
     "is_exactly_once",
     "is_secret",
     "listed",
+    "log_fields",
     "merged",
     "near",
     "near_property",
     "no_cycle_search",
+    "note",
+    "noting",
     "password",
     "persistent_query_id",
     "process_tuning",
@@ -349,6 +369,9 @@ __all__ = [
     "string_literal",
     "sync_folder",
     "token",
+    "trace_of",
+    "traced",
+    "traceparent",
     "transactional_id",
     "tuple_of",
     "versioned_json",

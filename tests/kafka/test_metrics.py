@@ -42,8 +42,8 @@ def value(samples, name, **labels):
     """The one sample of that name with those labels; None if there is none."""
     values = [
         number
-        for (sample, found), number in samples.items()
-        if sample == name and labels.items() <= dict(found).items()
+        for (sample, labelled), number in samples.items()
+        if sample == name and labels.items() <= dict(labelled).items()
     ]
     return sum(values) if values else None
 

@@ -32,7 +32,7 @@ from ksql.cluster.replicas.read_request import (
     status_of,
 )
 from ksql.cluster.replicas.replica_status import MISSING, ReplicaStatus
-from ksql.core import HEADER, KsqlError, NewerVersion
+from ksql.core import HEADER, TRACEPARENT, KsqlError, NewerVersion, traceparent
 
 if TYPE_CHECKING:
     import ssl
@@ -136,6 +136,8 @@ class Peers:
         """
         self._check(server)
         headers = {"content-type": "application/json"}
+        if trace := traceparent():
+            headers[TRACEPARENT] = trace
         if self._secret is not None:
             headers[HEADER] = self._secret.token(method, path, str(server))
         elif credentials:

@@ -46,7 +46,7 @@ from ksql.control.engine.replacement_locks import (
 from ksql.control.engine.replayed_upgrades import Replayed, note_rebuild
 from ksql.control.planning import cut_over, rebuild
 from ksql.control.planning.prepare import prepare
-from ksql.core import KsqlError, QueryVersion, ServerError, StatementError
+from ksql.core import KsqlError, QueryVersion, ServerError, StatementError, note, noting
 from ksql.exec import HALF_WRITTEN, Runner, Switch, Topics
 from ksql.formats import Registry
 from ksql.functions import Functions
@@ -186,6 +186,7 @@ class Engine:
 
         return self._carry_out(prepared, rebuild.FORGET, settings)
 
+    @noting
     def _carry_out(
         self, prepared: Callable[[int], Prepared], text: str, settings: Settings, user: str = ""
     ) -> Outcome:
@@ -200,6 +201,7 @@ class Engine:
             self.settle()
             with self.log.begin() as transaction:
                 first = prepared(transaction.offset)
+                note(statement_id=first.command_id)
                 if first.warning is not None:
                     return Outcome(first, -1)
                 self._replacements.refuse(first.changes)

@@ -18,6 +18,7 @@ from ksql.cluster.replicas.cluster_status import own_tls
 from ksql.control.statements.execute import RequestFailed
 from ksql.core.config import Settings
 from ksql.core.errors import StatementError
+from ksql.core.log_context import log_fields, traceparent
 from ksql.core.token import ServerSecret
 from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
@@ -238,3 +239,21 @@ def test_servers_that_know_one_another_pass_no_password_on():
         context.shut()
         http.stop()
         context.release()
+
+
+def test_the_id_of_a_request_goes_along():
+    header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    traces = []
+
+    class Leader(FakeService):
+        def begin(self, *arguments, **more):
+            traces.append((traceparent(), log_fields()["request_id"]))
+            return super().begin(*arguments, **more)
+
+    far = Leader([created()])
+    with leader(far) as server:
+        for headers in ({"traceparent": header}, {}):
+            near = FakeService(other=server)
+            assert ask(near, "POST", "/ksql", json=BODY, headers=headers).status_code == 200
+    assert traces[0] == (header, "4bf92f3577b34da6a3ce929d0e0e4736")
+    assert traces[1][0].startswith(f"00-{traces[1][1]}-")

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
 
-from server.logs import EventFormatter
+from ksql.core.log_context import trace_of, traced
+from server.logs import EventFormatter, JsonFormatter
 
 
 def line(**extra: object) -> str:
@@ -65,3 +67,50 @@ def test_a_secret_is_in_no_line() -> None:
     text = line(url="http://ada:s3cret@there:1/x?password=s3cret", password="s3cret")
     assert "s3cret" not in text
     assert "http://***@there:1/x?password=***" in text
+
+
+def event(formatter: JsonFormatter | None = None, **extra: object) -> dict[str, object]:
+    record = logging.getLogger("ksql").makeRecord(
+        "ksql", logging.WARNING, "f.py", 1, "query_stalled", (), None, extra=extra
+    )
+    record.created = 1_700_000_000.25
+    text = (formatter or JsonFormatter()).format(record)
+    assert len(text.splitlines()) == 1
+    shown = json.loads(text)
+    assert isinstance(shown, dict)
+    return shown
+
+
+def test_an_event_of_json_has_its_fields_and_those_of_its_context() -> None:
+    formatter = JsonFormatter()
+    formatter.service = "default_"
+    trace = trace_of("")
+    with traced(trace):
+        shown = event(formatter, query_id="Q", records=7)
+    assert shown == {
+        "time": "2023-11-14T22:13:20.250Z",
+        "level": "WARNING",
+        "logger": "ksql",
+        "event": "query_stalled",
+        "service": "default_",
+        "request_id": trace.id,
+        "query_id": "Q",
+        "records": 7,
+    }
+
+
+@pytest.mark.parametrize("text", ["a\nb", "\u2028", 'x"}', "\x1b[2J", "é"])
+def test_any_text_is_a_value_of_json(text: str) -> None:
+    assert event(reason=text)["reason"] == text
+
+
+def test_fields_of_json_show_no_secrets_and_replace_no_others() -> None:
+    shown = event(**{"sasl.password": "p", "level": "x", "time": 3})
+    assert "p" not in shown.values()
+    assert (shown["level"], shown["level_"], shown["time_"]) == ("WARNING", "x", 3)
+
+
+def test_an_exception_is_a_field_of_json() -> None:
+    error = ValueError("x")
+    record = logging.makeLogRecord({"msg": "failed", "exc_info": (ValueError, error, None)})
+    assert json.loads(JsonFormatter().format(record))["exception"] == "ValueError: x"
