@@ -113,3 +113,31 @@ def test_leader_and_single_server_do_not_leave(monkeypatch: pytest.MonkeyPatch) 
     leaving.service.node._follower = None
     assert leaving.done() == []
     KsqlService(Settings({})).leave()
+
+
+def test_a_service_that_has_not_started_shows_that_and_its_process() -> None:
+    service = KsqlService(Settings({"ksql.service.id": "mine_"}))
+    assert service.unready() == {"replaying": "the command topic is not replayed yet"}
+    body, _ = service.metrics("", tuple(service.unready()))
+    lines = body.decode().splitlines()
+    assert "ksql_ready 0.0" in lines
+    assert 'ksql_unready_reason{reason="replaying"} 1.0' in lines
+    assert any(line.startswith("ksql_server_info{") and "mine_" in line for line in lines)
+    assert any(line.startswith("ksql_process_resident_memory_bytes ") for line in lines)
+    service.stop()
+
+
+def test_a_service_without_kafka_is_not_ready() -> None:
+    service = KsqlService(Settings({}))
+    node = service.node
+    node.replaying = False
+    node.ready.set()
+    node.health_loop = SimpleNamespace(kafka="no answer")
+    node.leadership = SimpleNamespace(trouble="its lease cannot be renewed")
+    node.views = SimpleNamespace(filling=dict)
+    assert service.unready() == {
+        "kafka": "no answer",
+        "leadership": "its lease cannot be renewed",
+    }
+    node.lost = "another server leads"
+    assert service.unready()["leadership"] == "another server leads"

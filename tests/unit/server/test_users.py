@@ -216,6 +216,9 @@ def test_a_user_without_the_role_is_forbidden(configured: dict[str, str]) -> Non
     ("path", "status"),
     [
         ("/healthcheck", 200),
+        ("/livez", 200),
+        ("/readyz", 200),
+        ("/metrics", 401),
         ("/v1/metadata", 200),
         ("/v1/metadata/id", 200),
         ("/v1/metadata/x", 401),
@@ -237,11 +240,10 @@ def test_the_api_page_says_that_users_are_requested(configured: dict[str, str]) 
 
 
 def test_other_paths_may_be_opened(configured: dict[str, str]) -> None:
-    configured |= {"authentication.skip.paths": "/info, /chc/*"}
-    statuses = {
-        path: response_of(configured, path)[0].status_code for path in ("/info", "/chc/live", "/")
-    }
-    assert statuses == {"/info": 200, "/chc/live": 200, "/": 401}
+    configured |= {"authentication.skip.paths": "/info, /chc/*, /metrics"}
+    paths = ("/info", "/chc/live", "/metrics", "/")
+    statuses = {path: response_of(configured, path)[0].status_code for path in paths}
+    assert statuses == {"/info": 200, "/chc/live": 200, "/metrics": 200, "/": 401}
 
 
 def test_a_page_may_ask_beforehand_without_a_user(configured: dict[str, str]) -> None:
