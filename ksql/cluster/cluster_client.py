@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
@@ -18,7 +19,7 @@ import orjson
 
 from ksql.cluster.replicas.read_request import ReadRejected, Unreachable
 from ksql.control.statements import HostReport, QueryDetails, reports
-from ksql.core import KsqlError, NewerVersion
+from ksql.core import KsqlError, NewerVersion, carried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -76,7 +77,7 @@ class ClusterClient:
     ) -> dict[Server, HostReport | str]:
         """Return the reports of servers, or the reason why there is none."""
         tasks = {
-            server: self._pool.submit(self._report, server, queries, credentials)
+            server: self._pool.submit(carried(partial(self._report, server, queries, credentials)))
             for server in servers
         }
         wait(tasks.values(), self._bound_s)

@@ -148,13 +148,8 @@ class Execution:
     def _carry_out(self, checked: CheckedStatement) -> None:
         parsed = checked.parsed_for(_names(self._request))
         self._request.text = parsed.text
-        kind, counts = type(parsed.statement), self._request.services.statements
-        try:
-            answer = HANDLERS[kind](parsed.statement, self._request)
-        except KsqlError:
-            counts.add(kind.__name__, "failed")
-            raise
-        counts.add(kind.__name__, "done")
+        answer = HANDLERS[type(parsed.statement)](parsed.statement, self._request)
+        self._count(checked, "done")
         gaps = self._request.services.gaps()
         if answer is not None:
             self._size.add(answer)
@@ -167,7 +162,12 @@ class Execution:
         if now >= self._deadline:
             raise self._failed(waiting.error)
 
+    def _count(self, checked: CheckedStatement, outcome: str) -> None:
+        kind = type(checked.parsed.statement).__name__
+        self._request.services.statements.add(kind, outcome)
+
     def _failed(self, error: KsqlError) -> RequestFailed:
+        self._count(self._left[0], "failed")
         entities = [*self._done, *_token_entities(self._request, self._token)]
         return RequestFailed(error, self._left[0].raw.text, entities)
 

@@ -26,3 +26,14 @@ def test_a_request_that_is_refused_as_a_whole_counts_once():
     with pytest.raises(RequestFailed):
         world.run("SELEC;")
     assert world.services.statements.counts() == {("Request", "refused"): 2}
+
+
+def test_a_statement_that_fails_counts_once_however_long_it_has_waited():
+    world = World()
+    world.run(S)
+    with pytest.raises(RequestFailed):
+        world.run("ASSERT TOPIC nowhere TIMEOUT 0 SECONDS;")
+    assert world.services.statements.counts() == {
+        ("CreateSource", "done"): 1,
+        ("AssertTopic", "failed"): 1,
+    }
