@@ -132,9 +132,11 @@ def test_a_service_without_kafka_is_not_ready() -> None:
     node = service.node
     node.replaying = False
     node.ready.set()
-    node.health_loop = SimpleNamespace(kafka="no answer")
-    node.leadership = SimpleNamespace(trouble="its lease cannot be renewed")
-    node.views = SimpleNamespace(filling=dict)
+    vars(node).update(
+        health_loop=SimpleNamespace(kafka="no answer"),
+        leadership=SimpleNamespace(trouble="its lease cannot be renewed"),
+        views=SimpleNamespace(filling=dict),
+    )
     assert service.unready() == {
         "kafka": "no answer",
         "leadership": "its lease cannot be renewed",
