@@ -7,17 +7,15 @@ Source: W3C Trace Context, the header traceparent.
 
 from __future__ import annotations
 
-import functools
 import re
 import secrets
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 TRACEPARENT: Final = "traceparent"
@@ -76,22 +74,18 @@ def log_fields() -> Mapping[str, str]:
 
 
 def note(**fields: str) -> None:
-    """Have the events carry these ids until the ``noting`` function returns that is at work."""
+    """Have the events carry these ids until the present block of ``noting`` ends."""
     _FIELDS.set({**_FIELDS.get(), **fields})
 
 
-def noting(function: Callable[P, T]) -> Callable[P, T]:
-    """Return a function that forgets at its end what was noted in it."""
-
-    @functools.wraps(function)
-    def scoped(*args: P.args, **kwargs: P.kwargs) -> T:
-        token = _FIELDS.set(_FIELDS.get())
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _FIELDS.reset(token)
-
-    return scoped
+@contextmanager
+def noting() -> Iterator[None]:
+    """Forget at the end of a block what was noted in it."""
+    token = _FIELDS.set(_FIELDS.get())
+    try:
+        yield
+    finally:
+        _FIELDS.reset(token)
 
 
 def carried(work: Callable[[], T]) -> Callable[[], T]:

@@ -186,11 +186,16 @@ class Engine:
 
         return self._carry_out(prepared, rebuild.FORGET, settings)
 
-    @noting
     def _carry_out(
         self, prepared: Callable[[int], Prepared], text: str, settings: Settings, user: str = ""
     ) -> Outcome:
         """Carry out what is ``prepared`` for its command's offset; for other commands, too."""
+        with noting():
+            return self._log_and_run(prepared, text, settings, user)
+
+    def _log_and_run(
+        self, prepared: Callable[[int], Prepared], text: str, settings: Settings, user: str
+    ) -> Outcome:
 
         def command(prepared: Prepared) -> Command:
             properties = tuple(sorted(settings.overrides.items()))

@@ -54,17 +54,11 @@ def test_ids_hold_for_their_block_alone():
     assert (dict(log_fields()), traceparent()) == ({}, "")
 
 
-def test_what_a_function_notes_ends_with_it():
-    @noting
-    def carry_out(name):
-        note(statement_id=name)
-        return dict(log_fields())
-
+def test_what_a_block_notes_ends_with_it():
     with traced(trace_of(HEADER)):
-        assert carry_out("stream/`S`/create") == {
-            "request_id": ID,
-            "statement_id": "stream/`S`/create",
-        }
+        with noting():
+            note(statement_id="stream/`S`/create")
+            assert log_fields() == {"request_id": ID, "statement_id": "stream/`S`/create"}
         assert log_fields() == {"request_id": ID}
 
 

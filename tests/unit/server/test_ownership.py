@@ -88,6 +88,6 @@ def test_the_server_runs_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return False
 
     monkeypatch.setattr(server_main, "run_server", run)
-    monkeypatch.setattr(server_main, "log_to_stderr", lambda _level: None)
+    monkeypatch.setattr(server_main, "log_to_stderr", lambda _level, _form: None)
     assert server_main.main(["-o", f"ksql.state.dir={tmp_path}"]) == 0
     assert seen == [0o077]
