@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import ProcessCollector
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -19,6 +18,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
+from ksql.app.metrics.exposition import Exposition
 from ksql.app.metrics.facts import STATES
 from ksql.app.metrics.table import BY_NAME, METRICS
 
@@ -125,11 +125,11 @@ class Metrics:
 
     def __init__(self) -> None:
         self._process = ProcessCollector(namespace="ksql", registry=None)
+        self._exposition = Exposition()
 
     def exposition(self, facts: ServiceFacts, accept: str) -> tuple[bytes, str]:
         """Return the metrics and their media type: OpenMetrics if wanted, else Prometheus' text."""
-        encode, content_type = choose_encoder(accept)
-        return encode(ServiceCollector(facts, self._process)), content_type
+        return self._exposition.write(ServiceCollector(facts, self._process).collect(), accept)
 
 
 def _server(to: Families, facts: ServiceFacts) -> None:

@@ -6,12 +6,15 @@ import time
 from dataclasses import replace
 
 import pytest
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as openmetrics_families,
 )
 from prometheus_client.parser import text_string_to_metric_families
 
-from ksql.app.metrics.collector import Metrics
+from ksql.app.metrics import exposition as exposition_module
+from ksql.app.metrics.collector import Metrics, ServiceCollector
+from ksql.app.metrics.exposition import Exposition
 from ksql.app.metrics.facts import (
     CommandFacts,
     QueryFacts,
@@ -214,3 +217,29 @@ def test_a_scrape_of_many_queries_has_all_of_them(record_property):
     record_property("cpu_ms", round((time.process_time() - began) * 1000, 1))
     assert body.count(b"ksql_query_records_in_total{") == 200
     assert body.count(b"ksql_query_lag_seconds{") == 800
+
+
+class NoProcess:
+    """A collector without anything."""
+
+    def collect(self):
+        return ()
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS, "text/plain; version=1.0.0"])
+def test_a_scrape_is_byte_by_byte_what_the_library_writes(accept):
+    hostile = replace(FACTS, queries=(query(HOSTILE, topic=HOSTILE), query()), host=HOSTILE)
+    later = replace(hostile, looked_ms=NOW_MS, members=7)
+    exposition = Exposition()
+    for facts in (hostile, later, EMPTY, hostile):
+        collector = ServiceCollector(facts, NoProcess())
+        encode, kind = choose_encoder(accept)
+        assert exposition.write(collector.collect(), accept) == (encode(collector), kind)
+
+
+def test_series_that_are_gone_are_not_kept_for_ever(monkeypatch):
+    monkeypatch.setattr(exposition_module, "_MOST", 10)
+    exposition = Exposition()
+    for facts in (FACTS, EMPTY, EMPTY):
+        exposition.write(ServiceCollector(facts, NoProcess()).collect(), "")
+    assert len(exposition._series) <= 10
