@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
 
 from ksql.core import LATEST_MS, KsqlError, QueryFailed
-from ksql.spark.query.spec import Cause, Failure
 
 _CAUSE = re.compile(
     r"^(?:Caused by: )?(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$",
@@ -81,8 +79,3 @@ def _last_line_of_traceback(text: str) -> str:
             name, _, message = line.partition(": ")
             return message.strip() or name.strip()
     return text.splitlines()[0]
-
-
-def failure(trace: str, message: str = "", cause: Cause = "batch") -> Failure:
-    """Return a failure of this moment; without a ``message`` for users the trace gives it."""
-    return Failure(int(time.time() * 1000), message or reason(trace), trace, cause)

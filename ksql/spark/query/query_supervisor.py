@@ -15,9 +15,9 @@ from ksql.core import KsqlError
 from ksql.core.process import in_background
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
 from ksql.spark.query.batch_limits import better_bound
-from ksql.spark.query.failures import failure, reason
+from ksql.spark.query.failures import reason
 from ksql.spark.query.internals import has_looked, physical_plan
-from ksql.spark.query.spec import Failure, QueryLocation, QuerySpec, RetryPolicy, State, Status
+from ksql.spark.query.spec import QueryLocation, QuerySpec, RetryPolicy, State, Status, failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ksql.core import QueryVersion
     from ksql.spark.query.query_metrics import QueryMetrics, StateSize, Totals
-    from ksql.spark.query.spec import OnFailure, QueryDriver
+    from ksql.spark.query.spec import Failure, OnFailure, QueryDriver
 
 _log = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,6 +17,7 @@ from ksql.exec.dataflow import packed, unpacked
 from ksql.exec.dataflow.load import load
 from ksql.functions.user import Limits
 from ksql.kafka import RegistrySettings
+from ksql.spark.query.failures import reason
 from ksql.spark.query.internals import FULL_SHARE
 from ksql.spark.task.codes import as_it_runs
 from ksql.spark.task.kept_state import KeptState
@@ -176,6 +178,11 @@ class Failure:
     message: str
     trace: str = ""
     cause: Cause = "batch"
+
+
+def failure(trace: str, message: str = "", cause: Cause = "batch") -> Failure:
+    """Return a failure of this moment; without a ``message`` for users the trace gives it."""
+    return Failure(int(time.time() * 1000), message or reason(trace), trace, cause)
 
 
 @dataclass(frozen=True)
