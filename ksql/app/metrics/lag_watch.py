@@ -39,14 +39,14 @@ class Lag(NamedTuple):
     oldest_ms: int | None = None
 
 
-class Source(NamedTuple):
+class SourceExtent(NamedTuple):
     """A partition as a version sees it: the next offset that it has not committed, and the end."""
 
     position: int
     end: int
 
 
-Sources = Mapping[QueryVersion, Mapping[PartitionId, Source]]
+SourceExtents = Mapping[QueryVersion, Mapping[PartitionId, SourceExtent]]
 Lags = Mapping[QueryVersion, Mapping[PartitionId, Lag]]
 
 
@@ -60,7 +60,7 @@ class LagWatch:
         self._failure = RepeatedFailure(_log, "oldest_records_not_read")
         self.lags: Lags = {}
 
-    def look(self, sources: Sources) -> None:
+    def look(self, sources: SourceExtents) -> None:
         """Measure the lags of these, and forget all others."""
         behind = {
             (place, source.position): source.end
@@ -88,7 +88,7 @@ class LagWatch:
         }
         return sorted(behind, key=lambda at: (at[0] in timed, at))
 
-    def _lag(self, version: QueryVersion, place: PartitionId, source: Source) -> Lag:
+    def _lag(self, version: QueryVersion, place: PartitionId, source: SourceExtent) -> Lag:
         records = max(source.end - source.position, 0)
         at = place, source.position
         if not records:

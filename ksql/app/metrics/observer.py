@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.health_loop import impatient
-from ksql.app.metrics.lag_watch import LagWatch, Source
+from ksql.app.metrics.lag_watch import LagWatch, SourceExtent
 from ksql.app.metrics.memory import memory_by_role
 from ksql.app.metrics.stalled import StalledQueries
 from ksql.core import KsqlError
@@ -17,7 +17,7 @@ from ksql.spark.query import first_offsets
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from ksql.app.metrics.lag_watch import Lag, Sources
+    from ksql.app.metrics.lag_watch import Lag, SourceExtents
     from ksql.app.node import Node
     from ksql.cluster.replicas import ReplicaStatus
     from ksql.core import PartitionId, QueryVersion
@@ -91,7 +91,7 @@ class Observer:
             return 0
         return max(max(admin.end_offsets([log.topic]).values(), default=0) - log.known, 0)
 
-    def _sources(self, admin: Admin) -> Sources:
+    def _sources(self, admin: Admin) -> SourceExtents:
         """Return the partitions of all queries that users see and that were started here."""
         running = self._node.runner.running
         versions = [query.version for query in self._node.engine.catalog.queries.values()]
@@ -110,7 +110,7 @@ class Observer:
 
 def sources_of(
     query: QuerySupervisor, begins: Mapping[PartitionId, int], ends: Mapping[PartitionId, int]
-) -> dict[PartitionId, Source]:
+) -> dict[PartitionId, SourceExtent]:
     """Return how far a version has read; nothing if its checkpoint cannot be read.
 
     What retention has taken unread is passed over.
@@ -126,7 +126,7 @@ def sources_of(
         return {}
     committed = query.committed_offsets()
     return {
-        place: Source(
+        place: SourceExtent(
             max(
                 committed.get(place[0], {}).get(place[1], first[place[0]].get(place[1], 0)),
                 begins.get(place, 0),

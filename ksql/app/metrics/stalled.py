@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.app.metrics.lag_watch import Sources
+    from ksql.app.metrics.lag_watch import SourceExtents
     from ksql.core import PartitionId, QueryVersion
 
 _log = logging.getLogger(__name__)
@@ -34,7 +34,9 @@ class StalledQueries:
         self._waits: dict[QueryVersion, _Wait] = {}
         self._now_ms = 0
 
-    def look(self, sources: Sources, runs: Callable[[QueryVersion], bool], now_ms: int) -> None:
+    def look(
+        self, sources: SourceExtents, runs: Callable[[QueryVersion], bool], now_ms: int
+    ) -> None:
         """See how far the queries have come; the log has one line when a query becomes stalled."""
         before, self._now_ms = self._waits, now_ms
         waits: dict[QueryVersion, _Wait] = {}

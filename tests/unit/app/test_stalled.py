@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.app.metrics.lag_watch import Source
+from ksql.app.metrics.lag_watch import SourceExtent
 from ksql.app.metrics.stalled import StalledQueries
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
@@ -17,7 +17,7 @@ def always(_version):
 
 
 def look(stalled, minute, position=3, end=9, runs=always):
-    stalled.look({A: {P: Source(position, end)}}, runs, minute * MINUTE)
+    stalled.look({A: {P: SourceExtent(position, end)}}, runs, minute * MINUTE)
     return stalled.is_stalled(A)
 
 
