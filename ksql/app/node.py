@@ -399,7 +399,7 @@ class Node:
         self._closers.append(self.hosts.close)
         processed = ProcessedOffsets(self.monitor, self.members, replicas.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
-        self._feeds = ConsumerRegistry(self.kafka, time.monotonic)
+        self._feeds = ConsumerRegistry(self.kafka, self.admin.topic_id, time.monotonic)
         has_processed = self.monitor.has_processed
         tables = TableProvider(self.views, self.admin, has_processed, replicas, following)
         limits = Limits(self.settings, steady_ms)

@@ -73,20 +73,26 @@ class KsqlService:
         )
         self.statements = StatementService(self.node)
         self._now_ms = now_ms
-        self._observer = Observer(self.node, now_ms)
         self._metrics = Metrics()
-        self._readiness = Readiness(NodeState(self.node))
+        self._observer, self._readiness = self._observers()
+
+    def _observers(self) -> tuple[Observer, Readiness]:
+        """Return what watches the node from one start to its stop."""
+        return Observer(self.node, self._now_ms), Readiness(NodeState(self.node))
 
     # start and stop
 
     def start(self) -> None:
         """Bring everything up, then run the file of ``ksql.queries.file`` if there is one.
 
+        A service that was stopped may be started again.
+
         Raises: as ``Node.start`` does; BadQueriesFile.
         """
         file = queries_file(self.node.settings)
         if file is not None:
             read(file)  # before what takes long
+        self._observer, self._readiness = self._observers()
         self.node.start()
         self.node.monitor.stalled = self._observer.stalled.warnings
         self._observer.start()

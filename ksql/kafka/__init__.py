@@ -9,7 +9,7 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.kafka import processing_log, topic_watch
     from ksql.kafka.admin import Admin, Identity, StableEnd
-    from ksql.kafka.errors import KafkaUnreachable, ProducerFenced, UnknownTopic
+    from ksql.kafka.errors import KafkaUnreachable, OffsetsGone, ProducerFenced, UnknownTopic
     from ksql.kafka.groups import GroupMember, Groups
     from ksql.kafka.journal import Entry, Journal, OpenTransaction
     from ksql.kafka.leadership_log import KafkaLeadershipLog, LeadershipRecord
@@ -35,7 +35,7 @@ else:
         __name__,
         {
             "admin": "Admin Identity StableEnd",
-            "errors": "KafkaUnreachable ProducerFenced UnknownTopic",
+            "errors": "KafkaUnreachable OffsetsGone ProducerFenced UnknownTopic",
             "groups": "GroupMember Groups",
             "journal": "Entry Journal OpenTransaction",
             "leadership_log": "KafkaLeadershipLog LeadershipRecord",
@@ -71,6 +71,7 @@ __all__ = [
     "KafkaUnreachable",
     "LeadershipRecord",
     "NewerRecord",
+    "OffsetsGone",
     "OpenTransaction",
     "Problems",
     "ProducerFenced",

@@ -9,15 +9,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import ServerError
+from ksql.core import KsqlError, ServerError
 from ksql.kafka import Problems, QueryTopics, Watched, ids_of
 from ksql.serving.feed import TopicFeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ksql.core import KsqlError
-    from ksql.kafka import Identities, KafkaSettings
+    from ksql.kafka import Identities, KafkaSettings, OffsetsGone
     from ksql.serving.feed import Offsets
 
 
@@ -50,8 +49,15 @@ class ConsumerRegistry:
     finds.
     """
 
-    def __init__(self, kafka: KafkaSettings, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        topic_id: Callable[[str], str | None],
+        clock: Callable[[], float],
+    ) -> None:
+        """Take ``topic_id``, as of ``Admin``."""
         self._kafka = kafka
+        self._topic_id = topic_id
         self._open: dict[str, _WatchedFeed] = {}
         self._numbers = itertools.count()
         self._topics = QueryTopics(lambda: list(self._open.values()), _PROBLEMS, clock)
@@ -64,9 +70,25 @@ class ConsumerRegistry:
             self._open.pop(name, None)
             on_end()
 
-        feed = TopicFeed(self._kafka, start, end)
+        def explain(problem: OffsetsGone) -> KsqlError:
+            reading = self._open.get(name)
+            then = "" if reading is None else reading.reads()[problem.topic]
+            return self._reason(problem, then)
+
+        feed = TopicFeed(self._kafka, start, end, explain)
         self._open[name] = _WatchedFeed(name, feed, {topic for topic, _ in start})
         return feed
+
+    def _reason(self, problem: OffsetsGone, then: str) -> KsqlError:
+        """Return that the topic was recreated if its id is another one than then.
+
+        A new topic that is still empty has no such offset, and the next look is still to come.
+        """
+        try:
+            now = self._topic_id(problem.topic)
+        except KsqlError:  # Kafka does not answer: what it has said before is all that is known
+            return problem
+        return ReadTopicRecreated([problem.topic]) if then and now and then != now else problem
 
     def watched(self) -> Watched:
         """Return what the open feeds read; those of another topic than before are ended."""

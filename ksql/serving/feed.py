@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.kafka import Reader
+from ksql.kafka import OffsetsGone, Reader
 
 if TYPE_CHECKING:
     from ksql.core import KsqlError, RawRecord
@@ -58,8 +58,11 @@ class TopicFeed:
         settings: KafkaSettings,
         start: Offsets,
         on_end: Callable[[], None] = lambda: None,
+        explain: Callable[[OffsetsGone], KsqlError] = lambda problem: problem,
     ) -> None:
+        """Take ``explain``: it gives what ``poll`` raises if offsets to read do not exist."""
         self._reader = Reader(settings)
+        self._explain = explain
         self._reader.assign(start)
         self._on_end = on_end
         self._ending = threading.Event()
@@ -85,7 +88,10 @@ class TopicFeed:
         if self._problem is not None:
             raise self._problem
         with self._reading:
-            return [] if self._released else self._reader.poll(timeout_s=_POLL_S)
+            try:
+                return [] if self._released else self._reader.poll(timeout_s=_POLL_S)
+            except OffsetsGone as problem:
+                raise self._explain(problem) from problem
 
     def pause(self, places: Collection[tuple[str, int]]) -> None:
         """Read no more of these partitions, until another call leaves them out."""

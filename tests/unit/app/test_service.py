@@ -7,6 +7,7 @@ import pytest
 from ksql.app import node as module
 from ksql.app.service import KsqlService
 from ksql.core.config import Settings
+from ksql.kafka import KafkaSettings
 from server.service import ServerProcess
 
 
@@ -143,3 +144,18 @@ def test_a_service_without_kafka_is_not_ready() -> None:
     }
     node.lost = "another server leads"
     assert service.unready()["leadership"] == "another server leads"
+
+
+def test_a_service_that_was_stopped_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So does a server that has lost its leadership and rejoins."""
+    service = KsqlService(Settings({}))
+    monkeypatch.setattr(service.node, "start", lambda: None)
+    monkeypatch.setattr(service.node, "stop", lambda: None)
+    service.node.monitor = SimpleNamespace(stalled=None)  # type: ignore[assignment]
+    service.node.kafka = KafkaSettings("127.0.0.1:9")
+    watches = []
+    for _ in range(2):
+        service.start()
+        watches.append(service.node.monitor.stalled)
+        service.stop()
+    assert watches[0] != watches[1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
+from ksql.core import ServerError
+from ksql.kafka import OffsetsGone, Reader
 from ksql.kafka.admin import Identity
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topic_watch import GONE_S, TopicWatch
@@ -49,7 +51,7 @@ def open_feeds(kafka):
 
 
 def watched(kafka, topics):
-    return ConsumerRegistry(kafka, lambda: topics.now)
+    return ConsumerRegistry(kafka, topics.ids.get, lambda: topics.now)
 
 
 def looked(feeds, topics, count=2, apart_s=1.0):
@@ -83,6 +85,28 @@ def test_a_topic_that_was_recreated_ends_its_readers_and_no_others(kafka, open_f
     later = open_feeds(feeds, "a")
     looked(feeds, topics)
     assert later.poll() == []
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [("3", 'topic "a" was deleted and recreated'), ("1", "are gone"), (None, "are gone")],
+)
+def test_offsets_that_do_not_exist_are_of_a_new_topic_if_its_id_is_new(
+    kafka, open_feeds, monkeypatch, now, words
+):
+    """The new one may still be empty, and the look that would see it has not come."""
+    topics = Topics(a="1")
+    feeds = watched(kafka, topics)
+    reader = open_feeds(feeds, "a")
+    looked(feeds, topics)
+    topics.ids["a"] = now
+
+    def poll(_reader, timeout_s):
+        raise OffsetsGone("a", 0, "offset out of range")
+
+    monkeypatch.setattr(Reader, "poll", poll)
+    with pytest.raises(ServerError, match=words):
+        reader.poll()
 
 
 def test_a_topic_that_was_deleted_ends_its_readers_after_a_while(kafka, open_feeds):
