@@ -84,7 +84,7 @@ def test_the_end_of_a_batch_upstream_ends_it(desk, wait, ends, jvm):
     try:
         assert woken.result() is True
     finally:
-        jvm.ksql.Progress.forget(name)
+        jvm.ksql.Progress.forget(name, 2)
 
 
 def test_a_topic_that_is_gone_leaves_the_waits_for_others(desk, wait, ends):

@@ -81,7 +81,7 @@ def test_a_missing_sink_topic_fails_the_query_and_loses_nothing(desk, start):
 SERVICE = """
 import json, sys, time
 from pathlib import Path
-from ksql.core.process.jars import jars
+from ksql.core.process.jars import jar_files
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.spark.session.jvm import SparkSettings
 from ksql.kafka.admin import Admin
@@ -89,7 +89,7 @@ from ksql.kafka.settings import KafkaSettings
 from tests.spark.conftest import Desk
 kafka = KafkaSettings(sys.argv[1])
 runtime = SparkRuntime(
-    SparkSettings(state_dir=Path(sys.argv[2]), jars=jars("spark")), lambda: Admin(kafka)
+    SparkSettings(state_dir=Path(sys.argv[2]), jars=jar_files("spark")), lambda: Admin(kafka)
 )
 runtime.open()
 desk = Desk(kafka, Path(sys.argv[3]))
