@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
+import ssl
 import sys
 import tempfile
 import time
@@ -59,12 +60,13 @@ class AnswerTimes:
 def probe(url: str, phase: object, results: object) -> None:
     """Ask the probes in turn, each on a new connection, until the phase is negative."""
     taken: dict[tuple[int, str], AnswerTimes] = {}
+    unused = ssl.create_default_context()  # else each request makes one, in 40 ms
     while (now := phase.value) >= 0:  # type: ignore[attr-defined]
         for path in PROBES:
             seen = taken.setdefault((now, path), AnswerTimes())
             began = time.perf_counter()
             try:
-                httpx.get(url + path, timeout=30).raise_for_status()
+                httpx.get(url + path, timeout=30, verify=unused).raise_for_status()
             except httpx.HTTPError:
                 seen.failed += 1
             else:
