@@ -164,7 +164,8 @@ def _query(to: Families, query: QueryFacts, now_ms: int) -> None:
 def _run(to: Families, name: str, run: RunFacts, now_ms: int) -> None:
     totals = run.totals
     to.put("ksql_query_records_in", totals.rows_in, name)
-    to.put("ksql_query_bytes_in", totals.bytes_in, name)
+    if totals.bytes_in is not None:
+        to.put("ksql_query_bytes_in", totals.bytes_in, name)
     to.put("ksql_query_records_out", totals.rows_out, name)
     to.put("ksql_query_records_skipped", totals.late, name, "late")
     to.put("ksql_query_records_skipped", max(totals.errors - totals.late, 0), name, "failed")

@@ -113,9 +113,9 @@ class Totals(NamedTuple):
     ``batch_rate`` is the speed of the largest batch, in records per second; 0 if all were small.
     ``ahead_ms`` is the latest time of records that were far ahead of the clock when they were read.
     ``ahead_since_ms`` is when the batch began that read it. ``recent`` are sums of the last
-    minutes. ``bytes_in`` is the size of the records read, as far as the source counts it. ``late``
-    are those of ``errors`` that came late. ``finished_ms`` is when the last trigger ended that had
-    a batch; 0: none has.
+    minutes. ``bytes_in`` is the size of the records read; None of a query without an exchange,
+    where they are counted. ``late`` are those of ``errors`` that came late. ``finished_ms`` is when
+    the last trigger ended that had a batch; 0: none has.
     """
 
     rows_in: int = 0
@@ -128,7 +128,7 @@ class Totals(NamedTuple):
     ahead_since_ms: int = 0
     recent: DropCounts = DropCounts()
     batch_rate: float = 0.0
-    bytes_in: int = 0
+    bytes_in: int | None = None
     late: int = 0
     finished_ms: int = 0
 
@@ -225,7 +225,7 @@ class QueryMetrics:
         ingest = seen.get("ingest") or {}
         if rows_in and (read := ingest.get("bytes")):
             self.record_bytes = read / rows_in
-            self.totals = self.totals._replace(bytes_in=self.totals.bytes_in + read)
+            self.totals = self.totals._replace(bytes_in=(self.totals.bytes_in or 0) + read)
         ahead = ingest.get("ahead")
         if ahead is not None and ahead > (before.ahead_ms or 0):
             self.totals = self.totals._replace(

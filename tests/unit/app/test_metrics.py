@@ -179,6 +179,15 @@ def test_nothing_unread_is_no_time_behind_and_an_unknown_time_is_no_value():
     assert len(values(facts, "ksql_query_lag_records")) == 2
 
 
+def test_bytes_that_nobody_counts_are_no_value():
+    known = query()
+    assert known.run is not None
+    totals = known.run.totals._replace(bytes_in=None)
+    unknown = replace(known, run=replace(known.run, totals=totals))
+    assert values(replace(FACTS, queries=(known,)), "ksql_query_bytes_in_total") != {}
+    assert values(replace(FACTS, queries=(unknown,)), "ksql_query_bytes_in_total") == {}
+
+
 def test_a_query_without_a_run_has_its_state_alone():
     facts = replace(FACTS, queries=(replace(FACTS.queries[0], state="ERROR", run=None),))
     assert values(facts, "ksql_query_records_in_total") == {}
