@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ksql.app.node import Node
 
@@ -57,12 +57,12 @@ class Readiness:
                 reasons["replaying"] = "the command topic is not replayed yet"
             else:
                 reasons["starting"] = "the queries are being started"
-        checks: dict[str, Callable[[], str]] = {
-            "kafka": node.kafka,
-            "leadership": node.leadership,
-            "filling": self._filling,
+        texts = {
+            "kafka": node.kafka(),
+            "leadership": node.leadership(),
+            "filling": self._filling(),
         }
-        return reasons | {word: text for word, check in checks.items() if (text := check())}
+        return reasons | {word: text for word, text in texts.items() if text}
 
     def _filling(self) -> str:
         if self._was_filled or not self._node.is_up:

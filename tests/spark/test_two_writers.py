@@ -330,8 +330,8 @@ def test_more_of_one_time_waits_for_nobody_who_has_processed_all(writers):
     writers.run(writers.first, 5)
 
 
-def test_live_batches_one_right_after_the_other_give_way(writers):
-    """The one with a backlog looks for longer than the other one rests between two batches."""
+def queued_after_live_batch(writers):
+    """One had a live batch, and the other one has waited for its end: the names of both."""
     live, late = writers.first, writers.second
     for name in (live, late):
         writers.look(name)
@@ -340,6 +340,12 @@ def test_live_batches_one_right_after_the_other_give_way(writers):
     writers._progress.planned(live, ALL, writers.offsets(FAR))
     assert writers.turn(late, 10) == NOTHING
     writers.end(live)
+    return live, late
+
+
+def test_live_batches_one_right_after_the_other_give_way(writers):
+    """The one with a backlog looks for longer than the other one rests between two batches."""
+    live, late = queued_after_live_batch(writers)
     assert writers.turn(live, ALL) == NOTHING
     writers.run(late, 10)
     assert writers.turn(late, 20) == NOTHING
@@ -348,14 +354,7 @@ def test_live_batches_one_right_after_the_other_give_way(writers):
 
 def test_live_batches_give_way_only_for_a_time(writers):
     """A query may have long pauses between its looks."""
-    live, late = writers.first, writers.second
-    for name in (live, late):
-        writers.look(name)
-    writers._progress.planned(live, ALL, None)
-    assert writers.turn(live, ALL) == ALL
-    writers._progress.planned(live, ALL, writers.offsets(FAR))
-    assert writers.turn(late, 10) == NOTHING
-    writers.end(live)
+    live, _ = queued_after_live_batch(writers)
     assert writers.turn(live, ALL, 60_000) == NOTHING
     assert writers.turn(live, ALL, 60_001) == ALL
 

@@ -175,7 +175,7 @@ def test_a_restarted_query_knows_what_it_has_read_of_transactions(runtime, desk,
     waiting, upstream = reader_of(desk, old, between, sink)
     reading = start(replace(waiting, chain={**links, **waiting.chain}))
     await_true("it has looked at its source", reading.has_started)
-    runtime.forget("writer")  # nobody waits for it
+    runtime.forget("writer", 0)  # nobody waits for it
     runtime.session.sparkContext._jvm.ksql.Progress.planned(upstream, 1_005_000, None)
     desk.send(between, ("k", "v"), timestamp=1_200_000)
     assert reading.await_idle(desk.ends(old, between))
@@ -362,5 +362,5 @@ def test_does_not_wait_for_a_terminated_query(runtime, desk):
     progress = Progresses(runtime, desk)
     progress.announce(1, 0)
     assert progress.waits_for(0) == {progress.first}
-    runtime.forget(progress.first)
+    runtime.forget(progress.first, 0)
     assert progress.waits_for(0) == set()

@@ -115,8 +115,8 @@ class Execution:
         token: Token | None = None,
         user: str = "",
     ) -> None:
-        self._request = session(services, settings, properties, variables, user)
         raw = split_request(text, settings)
+        self._request = session(services, settings, properties, variables, user)
         self._token = token
         self._done: list[Entity] = []
         self._deadline: float | None = None

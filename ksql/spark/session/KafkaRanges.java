@@ -38,12 +38,12 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * Spark's Kafka source, but for four things, each an option of its own.
  *
- * <p>{@code rangesOnly}: its rows are not records; each range of a partition is one row that names
- * it, or one of each {@link SharedTopic.Lane} if several queries have written it. {@code topicOrder}, the topics in their order: a query that is behind takes micro-batches
- * that end at one time in all partitions, see {@link TimeCut}. {@code untilOffsets}: it reads up to
- * these and no further, see {@link Until}. With {@code emptyBatch}, a number, as well
- * it takes one batch without records there, whose one row names no range. {@code gate}: it waits
- * at that {@link Gate}.
+ * <p>{@code rangesOnly}: its rows are not records. Each range of a partition is one row that names it,
+ * or one of each {@link SharedTopic.Lane} if several queries have written it. {@code topicOrder}, the
+ * topics in their order: a query that is behind takes micro-batches that end at one time in all
+ * partitions, see {@link TimeCut}. {@code untilOffsets}: it reads up to these and no further, see
+ * {@link Until}. With {@code emptyBatch}, a number, as well it takes one batch without records there,
+ * whose one row names no range. {@code gate}: it waits at that {@link Gate}.
  *
  * <p>Which offsets there are, what a checkpoint says and whether records were lost before the batch
  * was planned is all decided by Spark's own stream.

@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.function.LongFunction;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -98,22 +97,25 @@ final class Rounds {
         writers.keySet().forEach(topic -> rounds.put(topic, of(topic).stream()
             .filter(each -> each.isWithin(to) && !each.isWithin(from)).toList()));
         List<Long> times = List.copyOf(times(rounds));
-        LongFunction<SharedTopic.Round> at = time -> new SharedTopic.Round(time, ends(time, rounds, unread, from, to));
+        SharedTopic.Round within = null; // the last one of few enough records
+        SharedTopic.Round next = null;
         int low = 0;
         int high = times.size();
-        while (low < high) { // each look asks the brokers
+        while (low < high) { // each of them asks the brokers
             int middle = (low + high) / 2;
-            if (unread.count(at.apply(times.get(middle)).ends()) <= most) {
+            long time = times.get(middle);
+            SharedTopic.Round round = new SharedTopic.Round(time, ends(time, rounds, unread, from, to));
+            if (unread.count(round.ends()) <= most) {
+                within = round;
                 low = middle + 1;
             } else {
+                next = round;
                 high = middle;
             }
         }
-        SharedTopic.Round within = low == 0 ? null : at.apply(times.get(low - 1));
         if (within != null && unread.count(within.ends()) > 0) {
             return within;
         }
-        SharedTopic.Round next = low == times.size() ? null : at.apply(times.get(low));
         return next != null && unread.count(next.ends()) <= MOST_TIMES * most ? next : null;
     }
 

@@ -223,7 +223,7 @@ class SparkRuntime:
         with contextlib.suppress(SparkRestarting):  # each launch says it
             announce_progress(self.session, name, link, int(time.time() * 1000))
 
-    def forget(self, name: str, begun: int = 0) -> None:
+    def forget(self, name: str, begun: int) -> None:
         """Drop the counts of a query that has ended; no other one waits for it any more.
 
         ``begun``: a link of it that says less is older than this, and counts no more.

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import chain
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ksql.exec.dataflow import RawBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ksql.kafka import Range
 
@@ -59,16 +60,7 @@ def _sequence_keys(parts: Iterable[tuple[int, RawBatch]]) -> Iterator[np.ndarray
 def within(raw: RawBatch, span: Range) -> RawBatch:
     """Return the records of a range among those of its partition."""
     some = slice(bisect_left(raw.offsets, span.start), bisect_left(raw.offsets, span.end))
-    topics, partitions, offsets, timestamps, keys, values, headers = raw
-    return RawBatch(
-        topics[some],
-        partitions[some],
-        offsets[some],
-        timestamps[some],
-        keys[some],
-        values[some],
-        None if headers is None else headers[some],
-    )
+    return _each_column(raw, itemgetter(some))
 
 
 def joined(parts: Sequence[RawBatch]) -> RawBatch:
@@ -88,13 +80,9 @@ def joined(parts: Sequence[RawBatch]) -> RawBatch:
 
 
 def _taken(raw: RawBatch, places: Sequence[int]) -> RawBatch:
-    topics, partitions, offsets, timestamps, keys, values, headers = raw
-    return RawBatch(
-        [topics[at] for at in places],
-        [partitions[at] for at in places],
-        [offsets[at] for at in places],
-        [timestamps[at] for at in places],
-        [keys[at] for at in places],
-        [values[at] for at in places],
-        None if headers is None else [headers[at] for at in places],
-    )
+    return _each_column(raw, lambda column: [column[at] for at in places])
+
+
+def _each_column(raw: RawBatch, pick: Callable[[Any], Any]) -> RawBatch:
+    columns: Iterable[Any] = raw
+    return RawBatch._make(None if column is None else pick(column) for column in columns)
