@@ -7,7 +7,7 @@ full queue, a record that failed, a producer that can never write again, one tha
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -45,6 +45,10 @@ BY_KEY: Final = -1
 """The client chooses a record's partition, by its key."""
 
 _FULL_WAIT_S: Final = 0.05
+_FATAL: Final = KafkaError._FATAL  # noqa: SLF001 - the library's name
+_ENDED: Final = KafkaError(_FATAL, "the client can never write again", fatal=True)
+
+T = TypeVar("T")
 
 
 def hashes_as_java(config: Mapping[str, str]) -> bool:
@@ -72,8 +76,19 @@ class ClientErrors(LastError):
     def note(self, error: KafkaError) -> None:
         """Take an error: the client's callback."""
         super().note(error)
-        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the library's name
-            self.fatal = True
+        self.fatal = self.fatal or error.fatal() or error.code() == _FATAL
+
+    def ending(self, problem: KafkaException | SystemError) -> KafkaException:
+        """Note and return the fatal error behind what a call of the library raised.
+
+        The library raises it from the call that hands out answers. If it has other answers to hand
+        out then, it raises a SystemError instead, with or without the error as its cause.
+        """
+        cause = problem if isinstance(problem, KafkaException) else problem.__cause__
+        known = cause if isinstance(cause, KafkaException) else KafkaException(_ENDED)
+        self.note(error_of(known))
+        self.fatal = True
+        return known
 
 
 class Undelivered:
@@ -155,17 +170,23 @@ class RecordWriter:
                     end = now + wait_s
                 if end is not None and now > end:
                     raise self.unreachable() from None
-                self._client.poll(_FULL_WAIT_S)
+                self.serve(_FULL_WAIT_S)
             else:
                 return
 
     def serve(self, limit_s: float = 0.0) -> None:
-        """Hand out what the producer has to say, and wait so long for something."""
-        self._client.poll(limit_s)
+        """Hand out what the producer has to say, and wait so long for something.
+
+        Raises: KafkaException if it can never write again.
+        """
+        self._answered(self._client.poll, limit_s)
 
     def flush(self, limit_s: float) -> int:
-        """Wait for the answers to all records; return how many are still missing then."""
-        return self._client.flush(limit_s)
+        """Wait for the answers to all records; return how many are still missing then.
+
+        Raises: KafkaException if it can never write again.
+        """
+        return self._answered(self._client.flush, limit_s)
 
     def purge(self) -> None:
         """Give up the records that are under way; they are reported as failed."""
@@ -185,15 +206,16 @@ class RecordWriter:
         """Return the error of having waited too long, with the last error of the connections."""
         return KafkaUnreachable(self.bootstrap, self.errors.text)
 
-    def failure(self, topic: str, problem: Exception) -> KsqlError:
-        """Return our error for one that says that a record can never be sent.
+    def failure(self, topic: str, problem: KafkaException) -> KsqlError:
+        """Return our error for one that says that a record can never be sent."""
+        return WriteFailed(topic, error_of(problem).str())
 
-        The client wraps it when callbacks were waiting meanwhile.
-        """
-        cause = problem if isinstance(problem, KafkaException) else problem.__cause__
-        if not isinstance(cause, KafkaException):
-            raise problem
-        return WriteFailed(topic, error_of(cause).str())
+    def _answered(self, call: Callable[[float], T], limit_s: float) -> T:
+        """Make a call that hands out answers: it fails only if the producer has come to its end."""
+        try:
+            return call(limit_s)
+        except (KafkaException, SystemError) as problem:
+            raise self.errors.ending(problem) from problem
 
 
 class TransactionalWriter(RecordWriter):
@@ -234,15 +256,17 @@ class TransactionalWriter(RecordWriter):
         finally:
             self.undelivered.taken()
 
-    def failure(self, topic: str, problem: Exception) -> KsqlError:
+    def failure(self, topic: str, problem: KafkaException) -> KsqlError:
         """Return our error for one that says that a record can never be sent."""
-        if isinstance(problem, KafkaException) and is_fenced(problem):
+        if is_fenced(problem):
             return ProducerFenced(self.transactional_id)
         return super().failure(topic, problem)
 
     def _call(self, call: Callable[..., object], *args: object) -> None:
         try:
             call(*args)
+        except SystemError as problem:
+            raise self.errors.ending(problem) from problem
         except KafkaException as problem:
             if is_fenced(problem):
                 raise ProducerFenced(self.transactional_id) from problem

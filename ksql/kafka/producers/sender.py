@@ -45,12 +45,15 @@ class Sender:
 
     def __init__(self, settings: KafkaSettings, **config: str | float | bool) -> None:
         self._settings = settings
-        self._open_writer: RecordWriter | None = RecordWriter(settings.producer(**config))
+        self._config: Config = settings.producer(**config)
+        self._open_writer: RecordWriter | None = RecordWriter(self._config)
 
     @property
     def _writer(self) -> RecordWriter:
         if self._open_writer is None:
             raise SenderClosed
+        if self._open_writer.errors.fatal:
+            self._open_writer = RecordWriter(self._config)
         return self._open_writer
 
     def send(
@@ -78,7 +81,7 @@ class Sender:
             try:
                 writer.hand_over(topic, value, key, partition, time_ms, headers, wait_s=wait_s)
                 writer.serve()
-            except (KafkaException, SystemError) as problem:
+            except KafkaException as problem:
                 if time.monotonic() > began + _LOOK_AGAIN_S or not _look_again(
                     writer, topic, problem
                 ):
@@ -94,21 +97,26 @@ class Sender:
         writer = self._writer
         try:
             left = writer.flush(self._settings.timeout_s if timeout_s is None else timeout_s)
-        except (KafkaException, SystemError) as problem:
+        except KafkaException as problem:
             raise writer.failure("", problem) from problem
         if failed := writer.undelivered.taken():
             raise not_written(writer.bootstrap, *failed[0])
         if left:
             writer.purge()
-            writer.flush(1.0)
+            with contextlib.suppress(KafkaException):  # all are given up anyway
+                writer.flush(1.0)
             writer.undelivered.taken()
             raise writer.unreachable()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Send what is left, for that long at most, and release the connections. Idempotent."""
+        """Send what is left, for that long at most, and release the connections. Idempotent.
+
+        An owner that needs to know whether records arrived calls ``flush`` first.
+        """
         writer, self._open_writer = self._open_writer, None
         if writer is not None:
-            writer.flush(timeout_s)
+            with contextlib.suppress(KafkaException):  # it can send nothing more
+                writer.flush(timeout_s)
 
 
 def _look_again(writer: RecordWriter, topic: str, problem: Exception) -> bool:
@@ -135,7 +143,7 @@ class TransactionalSender(Sender):
     ) -> None:
         self._settings = settings
         self._id = transactional_id
-        self._config: Config = settings.producer(**config)
+        self._config = settings.producer(**config)
         self._open_writer = TransactionalWriter(self._config, transactional_id)
         self._usable = True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -407,11 +408,14 @@ class _ProducerThread:
 
     def close(self) -> None:
         """Send the remaining records, for some seconds at most; report the rest as unsent."""
-        self.writer.flush(_CLOSE_S)
+        with suppress(KafkaException):  # it can send nothing more
+            self.writer.flush(_CLOSE_S)
         self.writer.purge()
         self.retire()
         self._thread.join()
 
     def _serve(self) -> None:
+        """Hand out answers to the end; after a fatal error each record that is left fails."""
         while self._open or self.writer.under_way():
-            self.writer.serve(_POLL_S)
+            with suppress(KafkaException):  # the writer keeps it: see ``fatal``
+                self.writer.serve(_POLL_S)

@@ -62,10 +62,9 @@ class Transactions(WorkerProducer):
     def __init__(self, config: Mapping[str, str], transactional_id: str, topic: str) -> None:
         self.moved = 0
         """Records of the open transaction that were given the time 1 instead of 0."""
-        self._topic = topic
         timeout = {"transaction.timeout.ms": str(_TIMEOUT_MS)}
         self._transaction = TransactionalWriter({**BATCHES, **timeout, **config}, transactional_id)
-        super().__init__(config, self._transaction)
+        super().__init__(config, self._transaction, topic)
         self._epoch_run = 1  # all go the same way here
 
     def init_transactions(self) -> None:

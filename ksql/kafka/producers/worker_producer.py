@@ -89,10 +89,13 @@ class WorkerProducer:
     which keeps the order: where that way chooses the same partitions.
     """
 
-    def __init__(self, config: Mapping[str, str], writer: RecordWriter | None = None) -> None:
+    def __init__(
+        self, config: Mapping[str, str], writer: RecordWriter | None = None, topic: str = ""
+    ) -> None:
         self._counts: dict[str, tuple[int, float]] = {}
         self._ids: dict[str, str] = {}
         self._config = dict(config)
+        self._topic = topic
         self._epoch_run = _EPOCH_RUN if hashes_as_java(config) else 1
         self._writer = RecordWriter({**BATCHES, **config}) if writer is None else writer
 
@@ -105,6 +108,7 @@ class WorkerProducer:
     ) -> int:
         """Hand over the records; returns how many were accepted."""
         produce = self._writer.produce
+        self._topic = topic
         destination = Destination(topic, partition)
         count = 0
         left = iter(records)
@@ -128,8 +132,16 @@ class WorkerProducer:
                 self._check_size(topic, problem, rejected)
                 continue
             count += 1
-        self._writer.serve()
+        try:
+            self._writer.serve()
+        except KafkaException as problem:
+            raise DeliveryFailed(topic, error_of(problem).str()) from problem
         return count
+
+    @property
+    def fatal(self) -> bool:
+        """Whether it can never write again."""
+        return self._writer.errors.fatal
 
     def expect(self, topic: str, topic_id: str) -> None:
         """Write to the topic with that id: if it is another than before, look at it again first.
@@ -173,12 +185,19 @@ class WorkerProducer:
     ) -> int:
         """Write them after what is under way, to keep the order; return how many were taken."""
         while self._writer.under_way():
-            self._writer.flush(_FLUSH_STEP_S)
+            self._still_missing()
         outcomes = send_from_epoch(self._config, destination.topic, run, destination.given)
         refused = [outcome for outcome in outcomes if isinstance(outcome, EpochTooLarge)]
         for error in refused:
             rejected(error.detail)
         return len(run) - len(refused)
+
+    def _still_missing(self) -> int:
+        """Wait some seconds for answers; return how many records have none."""
+        try:
+            return self._writer.flush(_FLUSH_STEP_S)
+        except KafkaException as problem:
+            raise DeliveryFailed(self._topic, error_of(problem).str()) from problem
 
     def _waited(self, destination: Destination, record: OutRecord, rejected: Rejected) -> bool:
         """Wait for room in the queue; False if the record can never be sent."""
@@ -191,13 +210,13 @@ class WorkerProducer:
             return False
         return True
 
-    @staticmethod
-    def _check_size(topic: str, problem: KafkaException, rejected: Rejected) -> None:
+    def _check_size(self, topic: str, problem: KafkaException, rejected: Rejected) -> None:
         """Leave a record out that is too large.
 
         Raises: DeliveryFailed for one that cannot be sent for another reason.
         """
         error = error_of(problem)
+        self._writer.errors.note(error)
         if not is_too_large(error):
             raise DeliveryFailed(topic, error.str()) from problem
         rejected(error.str())
@@ -211,7 +230,7 @@ class WorkerProducer:
             DeliveryFailed: A record was not; the caller must not continue as if it had been.
         """
         undelivered = self._writer.undelivered
-        while self._writer.flush(_FLUSH_STEP_S):
+        while self._still_missing():
             if undelivered.any_but_large():
                 break
         reports = undelivered.taken()
@@ -228,9 +247,13 @@ _cache_lock = Lock()
 
 
 def worker_producer(config: Mapping[str, str]) -> WorkerProducer:
-    """Return the producer of this process for that configuration; opened at its first use."""
+    """Return the producer of this process for that configuration; opened at its first use.
+
+    One that can never write again is replaced: the process outlives it, and runs the batch again.
+    """
     key = tuple(sorted(config.items()))
     with _cache_lock:
-        if (producer := _cache.get(key)) is None:
+        producer = _cache.get(key)
+        if producer is None or producer.fatal:
             producer = _cache[key] = WorkerProducer(config)
         return producer

@@ -19,6 +19,8 @@ from ksql.kafka.errors import (
 )
 from ksql.kafka.producers import record_writer
 from ksql.kafka.producers.record_writer import RecordWriter, TransactionalWriter, not_written
+from ksql.kafka.producers.sender import Sender, SenderClosed
+from ksql.kafka.settings import KafkaSettings
 
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 DENIED = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
@@ -33,6 +35,7 @@ class Client:
         self.sent = []
         self.waits = []
         self.problem = None
+        self.ending = None
 
     def produce(self, *record, **more):
         if self.full:
@@ -42,6 +45,11 @@ class Client:
 
     def poll(self, limit_s):
         self.waits.append(limit_s)
+        if self.ending is not None:
+            raise self.ending
+        return 0
+
+    flush = poll
 
     def _end(self, *_):
         if self.problem is not None:
@@ -141,8 +149,8 @@ def test_a_transaction_that_is_given_up_leaves_no_failures(clients):
 
 
 def wrapped(error):
-    """An error of the client as a callback wraps it."""
-    problem = SystemError("callback")
+    """An error of the client as it comes with other answers."""
+    problem = SystemError("returned a result with an exception set")
     problem.__cause__ = KafkaException(error)
     return problem
 
@@ -151,10 +159,50 @@ def test_why_a_record_can_never_be_sent(clients):
     plain, transactional = RecordWriter({}), TransactionalWriter({}, "one")
     fenced = KafkaException(KafkaError(KafkaError._FENCED))
     assert isinstance(plain.failure("t", KafkaException(DENIED)), WriteFailed)
-    assert isinstance(plain.failure("t", wrapped(DENIED)), WriteFailed)
     assert isinstance(transactional.failure("t", fenced), ProducerFenced)
-    with pytest.raises(SystemError):
-        plain.failure("t", SystemError("of Python"))
+
+
+ENDINGS = {
+    "as it is": KafkaException(DENIED),
+    "wrapped": wrapped(DENIED),
+    "lost": SystemError("returned NULL without setting an exception"),
+}
+
+
+@pytest.mark.parametrize("call", ["serve", "flush"])
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_a_fatal_error_comes_with_answers_in_three_shapes(clients, call, ending):
+    writer = RecordWriter({})
+    clients[0].ending = ending
+    with pytest.raises(KafkaException):
+        getattr(writer, call)(1.0)
+    assert writer.errors.fatal
+
+
+def test_a_transactions_step_that_loses_its_error_is_fatal_too(clients):
+    writer = TransactionalWriter({}, "one")
+    clients[0].ending = ENDINGS["lost"]
+    clients[0].commit_transaction = clients[0].poll
+    with pytest.raises(KafkaException):
+        writer.commit(1.0)
+    assert writer.errors.fatal
+
+
+def test_a_sender_that_can_never_write_again_opens_another(clients):
+    sender = Sender(KafkaSettings("b:1"))
+    clients[0].ending = ENDINGS["lost"]
+    with pytest.raises(WriteFailed):
+        sender.flush()
+    sender.flush()
+    assert len(clients) == 2
+
+
+def test_a_sender_that_can_never_write_again_can_be_closed(clients):
+    sender = Sender(KafkaSettings("b:1"))
+    clients[0].ending = ENDINGS["lost"]
+    sender.close()
+    with pytest.raises(SenderClosed):
+        sender.flush()
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class Client:
         self.refuses = None
         self.looked_up = []
         self.lost = None
+        self.ending = None
         self._more = threading.Condition()
 
     def produce(self, topic, value, key, _partition, *, on_delivery, **_):
@@ -59,6 +60,9 @@ class Client:
     def poll(self, timeout_s):
         with self._more:
             self._more.wait_for(lambda: self.waiting, timeout_s)
+            ending, self.ending = self.ending, None
+            if ending is not None:
+                raise ending
             delivered, self.waiting = self.waiting, []
         for value, on_delivery in delivered:
             error = {b"large": TOO_LARGE, b"late": TIMED_OUT, b"lost": self.lost}.get(value)
@@ -243,3 +247,13 @@ def test_a_record_for_a_partition_that_is_gone_is_sent_again(sender, clients, co
     clients[0].lost = KafkaError(code)
     assert sender.begin("t", None, b"lost", 1).wait() == ("t", 2, 42)
     assert clients[0].looked_up == ["t"]
+
+
+def test_a_fatal_error_fails_what_is_under_way_and_the_next_goes_to_a_new_producer(sender, clients):
+    sender.begin("t", None, b"fine", 1).wait()
+    clients[0].lost = FATAL
+    clients[0].ending = SystemError("returned NULL without setting an exception")
+    with pytest.raises(WriteFailed):
+        sender.begin("t", None, b"lost", 1).wait()
+    sender.begin("t", None, b"fine", 1).wait()
+    assert len(clients) == 2

@@ -37,11 +37,17 @@ class Client:
     def __init__(self, config):
         self.reports = []
         self.produce = None
+        self.ending = None
         self._report = config["on_delivery"]
 
     def flush(self, _timeout_s):
+        if self.ending is not None:
+            raise self.ending
         while self.reports:
             self._report(Refusal(self.reports.pop()), Message())
+        return 0
+
+    def poll(self, _timeout_s):
         return 0
 
 
@@ -60,6 +66,17 @@ def client(monkeypatch):
 
 def refuse(message):
     raise RecordRefused("t", message)
+
+
+def test_a_producer_that_can_never_write_again_is_replaced_for_the_next_task(client):
+    config = {"client.id": "replaced"}
+    first = worker_producer.worker_producer(config)
+    assert worker_producer.worker_producer(config) is first
+    first.send("t", [], refuse)
+    client[0].ending = SystemError("returned NULL without setting an exception")
+    with pytest.raises(DeliveryFailed, match='cannot write to topic "t"'):
+        first.flush(refuse)
+    assert worker_producer.worker_producer(config) is not first
 
 
 def test_failure_of_a_task_does_not_end_the_next(client):
