@@ -42,7 +42,8 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
     each batch, and only there, Spark's loop looks for an error of its helper threads; this sets
     one, and waits. A loop that sleeps until its next trigger is interrupted: no batch can begin.
 
-    Returns: False if the batch outlasts the time or this Spark has no such place.
+    Returns: False if the batch outlasts the time.
+    Raises: an error of ``LOST`` if Spark's process has gone, or this Spark has no such place.
     """
     execution: Any = query._jsq  # noqa: SLF001 - no public way
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
@@ -59,8 +60,6 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
                 return False
     except StreamingQueryException:
         return True  # the end that was set, or one that came before
-    except LOST:
-        return False
     return True
 
 

@@ -322,7 +322,11 @@ class QuerySupervisor:
         return checkpoint.half_done(self.place.checkpoint)
 
     def finish_batch(self, timeout_s: float) -> bool:
-        """Start it again and wait until its half-done batch is finished. False: it is not."""
+        """Start it again and wait until its half-done batch is finished. False: it is not.
+
+        Raises: SparkRestarting if Spark's process has gone, which says nothing of the batch; and
+            whatever a start fails with.
+        """
         deadline = time.monotonic() + timeout_s
         self.start()
         query = self._query
@@ -330,7 +334,12 @@ class QuerySupervisor:
             if not self.half_done():
                 return True
             time.sleep(_POLL_S)
-        return not self.half_done()
+        if not self.half_done():
+            return True
+        problem = query.exception() if query is not None else None
+        if isinstance(problem, KsqlError):
+            raise problem
+        return False
 
     def resume(self) -> None:
         """Give it back to supervision: it runs, or is started at once and then again and again."""

@@ -273,10 +273,13 @@ class SparkRuntime:
         self._host.kill()
 
     def _finish(self, query: StreamingQuery, timeout_s: float) -> bool:
+        """End a query between two batches; with Spark's process it has ended in any case."""
         try:
             return finish_batch_and_stop(self.session, query, timeout_s)
         except SparkRestarting:
-            return True  # with its process it has ended
+            return True
+        except LOST:
+            return self._host.gone()
 
     def _close_gate(self, gate: str) -> bool:
         try:

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JNetworkError
 
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
-from ksql.spark.query.internals import batches_after, bound_batches, finish_batch_and_stop
+from ksql.spark.query.internals import batches_after, bound_batches
 from ksql.spark.query.spec import Link, QueryLocation, QuerySpec
 from ksql.spark.session import runtime as module
 from ksql.spark.session.jvm import SparkSettings
@@ -144,8 +144,18 @@ def test_reports_that_are_cut_off(lost, calls):
 
 
 @pytest.mark.parametrize("lost", LOST)
-@pytest.mark.parametrize("work", [finish_batch_and_stop, bound_batches])
-def test_request_to_a_dead_process_does_nothing(lost, work):
+def test_request_to_a_dead_process_does_nothing(lost):
     query = SimpleNamespace(_jsq=Gone(lost, 0))
     session = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=Gone(lost, 0)))
-    assert work(session, query, 1) is False
+    assert bound_batches(session, query, 1) is False
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("gone", [True, False])
+@pytest.mark.parametrize("calls", range(3))
+def test_a_query_has_ended_when_spark_dies_while_its_last_batch_is_awaited(lost, gone, calls):
+    """As when the process was gone before: its batch did not outlast the time."""
+    session = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=SimpleNamespace(java=Gone(0, 9))))
+    runtime = SparkRuntime.__new__(SparkRuntime)
+    runtime._host = SimpleNamespace(session=session, gone=lambda: gone)  # type: ignore[assignment]
+    assert runtime._finish(SimpleNamespace(_jsq=Gone(lost, calls)), 60.0) is gone

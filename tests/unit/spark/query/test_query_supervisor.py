@@ -16,6 +16,7 @@ from ksql.core.records import QueryId
 from ksql.spark.checkpoint import checkpoint_topics, incarnations
 from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import QueryDriver, QuerySpec, RetryPolicy, State
+from ksql.spark.session.jvm_supervisor import SparkRestarting
 from tests.waits import PATIENCE_S
 
 
@@ -271,6 +272,24 @@ def test_a_half_done_batch_that_fails_again_is_reported(desk):
     desk.launch = launch
     assert not query.finish_batch(5)
     assert query.trouble() == "again"
+
+
+def test_a_batch_that_goes_with_sparks_process_is_not_one_that_fails(desk):
+    query = desk.query()
+    query.start()
+    desk.begun(0)
+    desk.incarnations[0].fail("a wire came loose")
+    query.lock_start()
+
+    def launch(spec):
+        incarnation = Life()
+        incarnation.fail("")
+        incarnation.exception = lambda: SparkRestarting("SIGKILL")  # type: ignore[method-assign]
+        return incarnation
+
+    desk.launch = launch
+    with pytest.raises(SparkRestarting):
+        query.finish_batch(5)
 
 
 def test_query_that_survives_its_stop_is_stopped_again(desk, monkeypatch):
