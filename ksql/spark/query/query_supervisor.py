@@ -324,22 +324,17 @@ class QuerySupervisor:
     def finish_batch(self, timeout_s: float) -> bool:
         """Start it again and wait until its half-done batch is finished. False: it is not.
 
-        Raises: SparkRestarting if Spark's process has gone, which says nothing of the batch; and
-            whatever a start fails with.
+        Raises: SparkRestarting, which says nothing of the batch, and whatever a start fails with.
         """
         deadline = time.monotonic() + timeout_s
         self.start()
-        query = self._query
-        while query is not None and query.isActive and time.monotonic() < deadline:
-            if not self.half_done():
-                return True
+        while self._runs() and self.half_done() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-        if not self.half_done():
-            return True
-        problem = query.exception() if query is not None else None
+        finished = not self.half_done()
+        problem = None if finished or self._query is None else self._query.exception()
         if isinstance(problem, KsqlError):
             raise problem
-        return False
+        return finished
 
     def resume(self) -> None:
         """Give it back to supervision: it runs, or is started at once and then again and again."""
