@@ -174,7 +174,7 @@ COMPONENTS["Error"] = {
 
 OPENAPI: Final = "/openapi.json"
 DOCS: Final = "/docs"
-_FILES: Final = "/docs-files"
+FILES: Final = "/docs-files"
 _ABOUT: Final = """
 ksqlDB's REST interface.
 
@@ -210,9 +210,9 @@ def describe(app: FastAPI, version: str, *, secured: bool) -> None:
         return get_swagger_ui_html(
             openapi_url=OPENAPI,
             title="ksql",
-            swagger_js_url=f"{_FILES}/swagger-ui-bundle.js",
-            swagger_css_url=f"{_FILES}/swagger-ui.css",
-            swagger_favicon_url=f"{_FILES}/favicon.png",
+            swagger_js_url=f"{FILES}/swagger-ui-bundle.js",
+            swagger_css_url=f"{FILES}/swagger-ui.css",
+            swagger_favicon_url=f"{FILES}/favicon.png",
         )
 
-    app.mount(_FILES, StaticFiles(packages=[(fastapi_offline.__name__, "static")]))
+    app.mount(FILES, StaticFiles(packages=[(fastapi_offline.__name__, "static")]))

@@ -67,13 +67,14 @@ def create_app(
     websocket_s: float = WEBSOCKET_S,
     headless: bool = False,
     headers: tuple[Header, ...] = (),
+    audited: bool = False,
 ) -> FastAPI:
     """Return the application over a service that runs already, or over a door that opens later.
 
     ``access`` names the origins that may ask (if None, no foreign web pages), and ``users`` the
     users (if None, all). ``secret`` is how servers know one another, and ``websocket_s`` how long a
     websocket may live. A ``headless`` server takes no statements, queries and rows. All answers
-    have the ``headers``.
+    have the ``headers``. ``audited``: each statement is logged with who has sent it.
 
     Raises: ValueError when neither is given.
     """
@@ -96,8 +97,8 @@ def create_app(
     for_statements = {} if headless else query.OFTEN
     app.add_middleware(FastRoutes, answers=for_statements | stores.OFTEN | cluster.OFTEN)
     app.add_middleware(Compression)
-    if users is not None:
-        app.add_middleware(SignIn, users=users)
+    if users is not None or audited:
+        app.add_middleware(SignIn, users=users, audited=audited)
     if secret is not None:
         app.add_middleware(InternalAuth, secret=secret, own=lambda: context.own_host)
     guard(app, access)

@@ -18,7 +18,7 @@ import orjson
 from pydantic_core import from_json
 
 from ksql.core import HEADER, TRACEPARENT, NotReady, traceparent
-from server.signin import USER_HEADER, user_of
+from server.signin import ADDRESS_HEADER, USER_HEADER, address_of, user_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,7 +74,7 @@ def passed_on(properties: Mapping[str, str]) -> bool:
 class LeaderProxy:
     """A request on its way to the leader: its path, body and headers.
 
-    ``trace`` is the header traceparent that it is passed on with.
+    ``trace`` is the header traceparent that it is passed on with, ``address`` the client's.
     """
 
     server: Server
@@ -85,6 +85,7 @@ class LeaderProxy:
     secret: ServerSecret | None = None
     user: str = ""
     trace: str = ""
+    address: str = ""
 
     def send(self, client: httpx.Client, leader: Callable[[], bool]) -> Answer:
         """Return what the server answers; wait for as long as it is ``leader``.
@@ -117,6 +118,8 @@ class LeaderProxy:
             headers[HEADER] = self.secret.token("POST", self.path, str(self.server))
             if self.user:
                 headers[USER_HEADER] = quote(self.user)
+            if self.address:
+                headers[ADDRESS_HEADER] = quote(self.address)
         return headers
 
     def _post(self, client: httpx.Client) -> Answer:
@@ -145,8 +148,8 @@ async def pass_on(
     """
     service = context.service
     headers, user = request.headers, user_of(request.scope)
-    secret, trace = service.secret, traceparent()
-    proxy = LeaderProxy(server, service.scheme, path, body, headers, secret, user, trace)
+    secret, trace, address = service.secret, traceparent(), address_of(request.scope)
+    proxy = LeaderProxy(server, service.scheme, path, body, headers, secret, user, trace, address)
     tls = service.tls
     gone = Event()
 

@@ -31,7 +31,7 @@ from server.logs import FORMS, JsonFormatter, log_to_stderr
 from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, odd_variables, read_configuration
 from server.shutdown import LastResort, status_of
-from server.users import FileRenewal, Users, ignore_hangups
+from server.users import AUDIT, FileRenewal, Users, ignore_hangups
 
 if TYPE_CHECKING:
     from server.service import ServerProcess
@@ -95,6 +95,7 @@ async def _serve(
         websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
         headless=bool(settings.text(FILE)),
         headers=configured_headers(settings),
+        audited=settings.text(AUDIT).lower() == "statements",
     )
     servers = doors.servers(app, GRACE_S, settings)
     known = () if users is None and not doors.ask_certificates else ("REST",)

@@ -7,6 +7,9 @@ Source: RFC 7617.
 With a secret of the servers, the paths between them are open to nobody else.
 
 A request that shows the secret needs no user: the server that sent it has asked for one.
+
+Whoever has signed in acts with its rights: ``ksql.control.access`` checks them, here for the path,
+and later for each statement. Wrong passwords are logged, and slowed down by a brake.
 """
 
 from __future__ import annotations
@@ -14,15 +17,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote
 
 import orjson
 
+from ksql.control.access import ALL, NONE, Grants, NotPermitted, Requester, acting
 from ksql.core import FILE, HEADER, KsqlError
 from server.errors import body_of, response_of
-from server.users import Unauthorized
+from server.guesses import Brake, TooManyGuesses
+from server.paths import ONLY_SERVERS, needs_of
+from server.users import Forbidden, Unauthorized
 from server.wire import JSON
 
 if TYPE_CHECKING:
@@ -34,9 +41,6 @@ if TYPE_CHECKING:
     from server.users import Users
 
 
-ONLY_SERVERS: Final = frozenset(
-    {"/stores/read", "/stores/processed", "/queries/reports", "/heartbeat", "/lag"}
-)
 PASSED_ON: Final = frozenset({"/ksql", "/ksql/terminate", "/close-query", "/stores/standings"})
 """What servers ask one another, and users ask servers."""
 SHOWN: Final = "ksql.server"
@@ -45,6 +49,11 @@ USER: Final = "ksql.user"
 """The user who has signed in, in the scope of a request."""
 USER_HEADER: Final = "ksql-user"
 """The user for whom another server passes a request on; nobody else is believed."""
+ADDRESS_HEADER: Final = "ksql-address"
+"""The address from which that user has sent it; likewise."""
+_OF_USERS: Final = frozenset({"/ksql", "/ksql/terminate"})
+"""What a server asks for a user only, never for itself."""
+_audit: Final = logging.getLogger("ksql.audit")
 
 
 class ServersOnly(KsqlError):
@@ -92,9 +101,9 @@ class InternalAuth:
         return self._secret.accepts(token, scope["method"], scope["path"], self._own())
 
 
-def _passed_on(scope: Scope) -> str:
+def _passed_on(scope: Scope, header: str = USER_HEADER) -> str:
     """Return the user whose request another server has passed on; empty without one."""
-    name = USER_HEADER.encode()
+    name = header.encode()
     return next((unquote(v.decode("latin-1")) for k, v in scope["headers"] if k == name), "")
 
 
@@ -110,35 +119,110 @@ _TOKEN = "access_token"  # noqa: S105 - a parameter's name
 
 
 class SignIn:
-    """An application that answers its users only."""
+    """An application that answers its users only, each within its rights.
 
-    def __init__(self, app: ASGIApp, users: Users) -> None:
+    Without ``users`` it answers all, and only notes who has sent what, if it is ``audited``.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        users: Users | None,
+        *,
+        audited: bool = False,
+        brake: Brake | None = None,
+    ) -> None:
         self._app = app
         self._users = users
+        self._audited = audited
+        self._brake = brake or Brake()
         self._threads = ThreadPoolExecutor(_THREADS, "password")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it before its body is read."""
-        refused = None
-        if scope["type"] in ("http", "websocket") and not self._lets_in(scope):
-            name, password = credentials(scope) or ("", "")
-            refused = await self._refusal(name, password) if name else Unauthorized()
-            scope = {**scope, USER: name}
-        if refused is None:
+        """Pass the request on as its user's, or refuse it before its body is read."""
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
+            return
+        refused = None
+        if not self._lets_in(scope):
+            name, refused = await self._signed_in(scope)
+            scope = {**scope, USER: name}
+        requester = self._requester(scope)
+        if refused is None and not self._is_open(scope):
+            refused = _lacking(requester, scope["path"])
+        if refused is None:
+            with acting(requester):
+                await self._app(scope, receive, send)
         else:
             await self._refuse(refused, scope, send)
 
+    def _is_open(self, scope: Scope) -> bool:
+        return self._users is None or self._users.is_open(scope["path"])
+
     def _lets_in(self, scope: Scope) -> bool:
         """Return whether nobody is asked: the path is open to all, or a server has shown itself."""
-        return SHOWN in scope or self._users.is_open(scope["path"])
+        return SHOWN in scope or self._is_open(scope)
 
-    async def _refusal(self, name: str, password: str) -> KsqlError | None:
+    async def _signed_in(self, scope: Scope) -> tuple[str, KsqlError | None]:
+        """Return the user of a request, and why it is not let in.
+
+        A name and a password count more than a certificate.
+        """
+        assert self._users is not None  # noqa: S101 - else nobody is asked
+        pair = credentials(scope)
+        if pair is not None:
+            return pair[0], await self._refusal(*pair, scope)
+        subject = subject_of(scope)
+        name = self._users.certified(subject)
+        if name and self._users.admits(name):
+            return name, None
+        if subject:
+            _note_refusal(name, scope, reason="certificate", subject=subject)
+        return name, Forbidden() if name else Unauthorized()
+
+    def _requester(self, scope: Scope) -> Requester:
+        """Return who asks; nobody where a path is open to all, or a server asks for no user."""
+        name, address = user_of(scope), address_of(scope)
+        if SHOWN in scope:
+            address = _passed_on(scope, ADDRESS_HEADER) or address
+        return Requester(name, self._grants(scope, name), address, scope["path"], self._audited)
+
+    def _grants(self, scope: Scope, name: str) -> Grants:
+        if self._users is None or self._users.rights is None:
+            return ALL
+        if name:
+            return self._users.grants(name)
+        by_itself = SHOWN in scope and scope["path"] not in _OF_USERS
+        return ALL if by_itself else NONE
+
+    async def _refusal(self, name: str, password: str, scope: Scope) -> KsqlError | None:
         """Return why a user is not let in; hashes are compared by a few threads, one by one."""
+        assert self._users is not None  # noqa: S101 - else nobody is asked
+        address = address_of(scope)
+        waits = self._brake.refusal(name, address)
+        if waits is not None:
+            return waits
         if not self._users.takes_long(name, password):
-            return self._users.refusal(name, password)
+            return self._compared(name, password, scope)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._users.refusal, name, password)
+        return await loop.run_in_executor(self._threads, self._compared, name, password, scope)
+
+    def _compared(self, name: str, password: str, scope: Scope) -> KsqlError | None:
+        """Compare a password, unless others that came with it have been wrong meanwhile."""
+        assert self._users is not None  # noqa: S101 - else nobody is asked
+        address = address_of(scope)
+        refused: KsqlError | None = self._brake.refusal(name, address)
+        if refused is not None:
+            return refused
+        refused = self._users.refusal(name, password)
+        if isinstance(refused, Unauthorized):
+            unseen = self._brake.wrong(name, address)
+            _note_refusal(name, scope, reason="password", unseen=unseen)
+        else:
+            self._brake.right(name, address)
+            if refused is not None:
+                _note_refusal(name, scope, reason="roles")
+        return refused
 
     async def _refuse(self, refused: KsqlError, scope: Scope, send: Send) -> None:
         body = orjson.dumps(body_of(refused))
@@ -148,7 +232,9 @@ class SignIn:
             (b"content-length", str(len(body)).encode()),
             (b"connection", b"close"),  # the body, however long, is not waited for
         ]
-        if status == 401:
+        if isinstance(refused, TooManyGuesses):
+            headers.append((b"retry-after", str(refused.wait_s).encode()))
+        if status == 401 and self._users is not None and self._users.realm:
             realm = self._users.realm.replace("\\", "\\\\").replace('"', '\\"')
             headers.append(
                 (b"www-authenticate", f'Basic realm="{realm}", charset="UTF-8"'.encode())
@@ -159,6 +245,36 @@ class SignIn:
             return
         await send({"type": f"{of}.start", "status": status, "headers": headers})
         await send({"type": f"{of}.body", "body": body})
+
+
+def _lacking(requester: Requester, path: str) -> NotPermitted | None:
+    """Return why a user may not ask for that path; None if it may, or its statements decide."""
+    needed = needs_of(path)
+    if not needed or requester.grants is ALL:
+        return None
+    try:
+        requester.demand(needed, path)
+    except NotPermitted as refused:
+        return refused
+    return None
+
+
+def _note_refusal(name: str, scope: Scope, **more: object) -> None:
+    """Log who has not been let in; ``unseen`` are the guesses that were not looked at before."""
+    place = {"user": name, "address": address_of(scope), "path": scope["path"]}
+    _audit.warning("login_refused", extra={**place, **more})
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address of a request's client; empty if it has none."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def subject_of(scope: Scope) -> str:
+    """Return the subject of a client's certificate that TLS has verified; empty without one."""
+    tls = scope.get("extensions", {}).get("tls", {})
+    return str(tls.get("client_cert_name") or "")
 
 
 def authorization(scope: Scope) -> str:

@@ -25,10 +25,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from ksql.control.access import ALL, Grants
 from ksql.core import KsqlError, StartError
 from ksql.http import Renewable
 from server.passwords import is_readable, is_slow, matches
 from server.propertiesfile import parse_properties
+from server.rightsfile import LOOK_S, RIGHTS, RightsAlone, RightsFile, mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +73,8 @@ def _renew(context: Renewable) -> None:
 METHOD: Final = "authentication.method"
 REALM: Final = "authentication.realm"
 ROLES: Final = "authentication.roles"
+AUDIT: Final = "ksql.audit"
+CLIENTS: Final = "ssl.client.authentication"
 SKIPPED: Final = "authentication.skip.paths"
 JAAS: Final = "java.security.auth.login.config"
 OPEN_PATHS: Final = ("/v1/metadata", "/v1/metadata/id", "/healthcheck", "/livez", "/readyz")
@@ -79,7 +83,6 @@ _MODULE: Final = "PropertyFileLoginModule"
 _ENTRY: Final = re.compile(r"([\w.-]+)\s*\{([^}]*)\}\s*;")
 _FILE: Final = re.compile(r"""\bfile\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;]+))""")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_LOOK_S: Final = 1.0  # how often the files are looked at
 _MOST_KNOWN: Final = 1_000
 
 log = logging.getLogger(__name__)
@@ -129,7 +132,7 @@ class Files:
     def current(self) -> Mapping[str, tuple[str, frozenset[str]]]:
         """Return the users as the files have them; looks at most once a second."""
         now = self._clock()
-        if now - self._looked_s >= _LOOK_S:
+        if now - self._looked_s >= LOOK_S:
             self._looked_s = now
             seen = self._state()
             if seen != self._seen:
@@ -154,15 +157,7 @@ class Files:
         log.info("users_read", extra={"users": len(self.accounts)})
 
     def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
-        return tuple(_mark(path) for path in (self._jaas, self._path))
-
-
-def _mark(path: str) -> tuple[int, int, int] | None:
-    try:
-        stat = Path(path).stat()
-    except OSError:
-        return None
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+        return tuple(mark_of(path) for path in (self._jaas, self._path))
 
 
 class _Known:
@@ -190,23 +185,27 @@ class _Known:
 
 @dataclass(frozen=True)
 class Users:
-    """The users of the server; ``users`` has password and roles of each, if no ``files`` have."""
+    """The users of the server; ``users`` has password and roles of each, if no ``files`` have.
+
+    Without ``rights`` a user may do everything.
+    """
 
     realm: str
     users: Mapping[str, tuple[str, frozenset[str]]]
     roles: frozenset[str] = frozenset([EVERY])
     open_paths: tuple[str, ...] = field(default=OPEN_PATHS)
     files: Files | None = None
+    rights: RightsFile | None = None
     _known: _Known = field(default_factory=_Known)
 
     @classmethod
     def of(cls, settings: Settings) -> Self | None:
         """Read the settings; None if nobody is asked.
 
-        Raises: BadUsers.
+        Raises: BadUsers, BadRights, RightsAlone.
         """
         if settings.text(METHOD).lower() != "basic":
-            return None
+            return cls._by_certificates(settings) if settings.text(RIGHTS) else None
         realm, jaas = settings.text(REALM), settings.text(JAAS)
         if not realm or not jaas:
             raise BadUsers(
@@ -214,13 +213,50 @@ class Users:
                 hint=f"Example: {REALM}=KsqlServer-Props, {JAAS}=/etc/ksql/jaas.conf",
             )
         files = Files(jaas, realm)
-        paths = (*OPEN_PATHS, *settings.parts(SKIPPED))
-        return cls(realm, files.accounts, frozenset(settings.parts(ROLES)), paths, files)
+        path = settings.text(RIGHTS)
+        rights = RightsFile(path, files.current) if path else None
+        paths, roles = (*OPEN_PATHS, *settings.parts(SKIPPED)), frozenset(settings.parts(ROLES))
+        return cls(realm, files.accounts, roles, paths, files, rights)
+
+    @classmethod
+    def _by_certificates(cls, settings: Settings) -> Self:
+        """Return users who have certificates and no passwords.
+
+        Raises: BadRights, RightsAlone.
+        """
+        rights = RightsFile(settings.text(RIGHTS), tuple)
+        if not rights.current().certificates or settings.text(CLIENTS).lower() == "none":
+            raise RightsAlone
+        paths, roles = (*OPEN_PATHS, *settings.parts(SKIPPED)), frozenset(settings.parts(ROLES))
+        return cls("", {}, roles, paths, rights=rights)
 
     def read_again(self) -> None:
-        """Read the files now; one that cannot be used leaves the users as they are."""
+        """Read the files now; one that cannot be used leaves users and rights as they are."""
         if self.files is not None:
             self.files.read_again()
+        if self.rights is not None:
+            self.rights.read_again()
+
+    def certified(self, subject: str) -> str:
+        """Return the user whose certificate has that subject; empty if it is nobody's."""
+        return "" if self.rights is None else self.rights.current().user_of(subject)
+
+    def admits(self, name: str) -> bool:
+        """Return whether that user, who is known to be it, has a role that is let in."""
+        return EVERY in self.roles or bool(self._roles(name) & self.roles)
+
+    def grants(self, name: str) -> Grants:
+        """Return what that user may do; everything if no file of rights says anything else."""
+        if self.rights is None:
+            return ALL
+        return self.rights.current().grants(name, self._roles(name))
+
+    def _roles(self, name: str) -> frozenset[str]:
+        account = self._accounts().get(name)
+        of_file = frozenset() if account is None else account[1]
+        if self.rights is None:
+            return of_file
+        return of_file | self.rights.current().roles.get(name, frozenset())
 
     def is_open(self, path: str) -> bool:
         """Return whether the path is answered without a user."""
@@ -232,15 +268,13 @@ class Users:
     def refusal(self, name: str, password: str) -> KsqlError | None:
         """Return why that user is not let in; None if it is. See ``takes_long``."""
         accounts = self._accounts()
-        expected, roles = accounts.get(name) or _stranger(accounts)
+        expected, _ = accounts.get(name) or _stranger(accounts)
         right = self._known.has(password, expected) or matches(password, expected)
         if not right or name not in accounts:
             return Unauthorized()
         if is_slow(expected):
             self._known.add(password, expected)
-        if EVERY in self.roles or roles & self.roles:
-            return None
-        return Forbidden()
+        return None if self.admits(name) else Forbidden()
 
     def takes_long(self, name: str, password: str) -> bool:
         """Return whether to answer takes the time of a hash: it is for a thread.

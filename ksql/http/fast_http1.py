@@ -26,6 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.http import timeouts
+from ksql.http.client_certificate import certified, client_certificate
 from ksql.http.exchange import Exchange
 from ksql.http.timeouts import Flow, Idle, Patient, head_of, idle_of, write_timeout_of
 from ksql.http.websocket import fits
@@ -78,6 +79,7 @@ class Ordinary(asyncio.Protocol):
             "server": get_local_addr(transport),
             "client": get_remote_addr(transport),
             "scheme": "https" if is_ssl(transport) else "http",
+            **client_certificate(transport),
         }
 
     def data_received(self, data: bytes) -> None:
@@ -297,6 +299,7 @@ class Http1(Patient, H11Protocol):
     ) -> None:
         """Begin, with patience."""
         super().connection_made(transport)
+        self.app = certified(self.app, transport)
         self.watch_unread(self.loop, write_timeout_of(self.config), transport)
         seconds = idle_of(self.config)
         self._idle = Idle(self.loop, seconds, transport, self._is_answering, transport.close)

@@ -24,6 +24,7 @@ from h2.settings import SettingCodes, Settings
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.http import timeouts
+from ksql.http.client_certificate import client_certificate
 from ksql.http.timeouts import Idle, head_of, idle_of, write_timeout_of
 
 if TYPE_CHECKING:
@@ -262,6 +263,7 @@ def scope_of(
         "query_string": query,
         "headers": plain,
         "state": {},
+        **client_certificate(transport),
     }
 
 

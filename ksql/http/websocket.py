@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from ksql.http.client_certificate import certified
 from ksql.http.timeouts import Patient, write_timeout_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class WebSocket(Patient, WebSocketsSansIOProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, with our logger and patience."""
         super().connection_made(transport)
+        self.app = certified(self.app, transport)
         self.logger = _log
         self.conn.logger = _log
         self.watch_unread(self.loop, write_timeout_of(self.config), self.transport)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.cluster.replicas import Caller
 from ksql.control import BySite, PullCounter, PullMetrics
+from ksql.control.access import Right, current
 from ksql.control.planning import transient_plan
 from ksql.control.statements import OpenPush, RequestFailed, single
 from ksql.core import TOO_MANY_PUSH_QUERIES, KsqlError, StatementError, UnknownName, merged, similar
@@ -103,6 +104,7 @@ class QueryService:
         if point_query is not None:
             prepared = self._point_queries.find(point_query, properties, made_of)
             if prepared is not None:
+                _admit(prepared, text)
                 return self._looked_up(prepared, point_query.value, text, caller)
 
         request, raw, parsed = single(text, services, settings, properties, variables)
@@ -150,14 +152,16 @@ class QueryService:
             return None
         if not self._tables.at_hand(prepared.table.source, prepared.settings):
             return None
+        _admit(prepared, text)
         return self._looked_up(prepared, point_query.value, text, caller)
 
     def close(self, query_id: str) -> bool:
-        """End a push query of this server."""
+        """End a push query of this server; False for one that the user may not end, too."""
         with self._lock:
-            push = self._open.pop(query_id, None)
-        if push is None:
-            return False
+            push = self._open.get(query_id)
+            if push is None or not current().sees_push(push.running.user):
+                return False
+            del self._open[query_id]
         push.query.close()
         return True
 
@@ -367,7 +371,7 @@ class QueryService:
             tombstones=tombstones,
         )
         with self._lock:
-            self._open[query_id] = _Open(push, OpenPush(text, plan))
+            self._open[query_id] = _Open(push, OpenPush(text, plan, user=current().name))
         return push
 
     def _ended(self, query_id: str) -> None:
@@ -400,6 +404,17 @@ class QueryService:
             limit=stmt.limit,
             registry=self._engine.registry,
         )
+
+
+def _admit(prepared: PreparedQuery, text: str) -> None:
+    """Check that the user may read the table of a query that is planned already.
+
+    Raises: RequestFailed.
+    """
+    try:
+        current().admit_row(prepared.table.source.name, Right.READ, text[prepared.begin :].rstrip())
+    except KsqlError as error:
+        raise RequestFailed(error, text[prepared.begin :].rstrip()) from error
 
 
 def _unlisted() -> None:

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
+from ksql.control.access import sees_command
 from ksql.control.engine import CommandStatus, StatusName
 from ksql.control.statements import DryRun, Entity
 from ksql.core import KsqlError, NotFound, requested_token
@@ -124,6 +125,7 @@ class Statuses:
 async def statuses(kind: JsonKind, context: Context) -> Response:
     """Return the last state of every statement this server knows."""
     by_command = await context.call(context.service.statuses)
+    by_command = {key: status for key, status in by_command.items() if sees_command(key)}
     states = Statuses({command_id: status.status for command_id, status in by_command.items()})
     return Response(dumps(to_wire(states)), media_type=kind)
 
@@ -136,6 +138,6 @@ async def status(kind: JsonKind, command_id: str, context: Context) -> Response:
     if command_id.partition("/")[0] not in _TYPES:
         raise NotFound(f"Unknown type of command: {command_id.partition('/')[0]}")
     command_status = await context.call(context.service.status, command_id)
-    if command_status is None:
+    if command_status is None or not sees_command(command_id):
         raise NotFound(f"Command not found: {command_id}")
     return Response(dumps(to_wire(command_status)), media_type=kind)

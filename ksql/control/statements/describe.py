@@ -16,6 +16,8 @@ from ksql.sql.plan.explain import explain as plan_text
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ksql.control.statements.services import (
         Handlers,
         OpenPush,
@@ -36,7 +38,7 @@ def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:
     if source is None:
         raise UnknownName(
             f"Could not find STREAM/TABLE '{stmt.name}' in the Metastore",
-            near(stmt.name, request.engine.catalog.sources),
+            near(stmt.name, [source.name for source in visible_sources(request)]),
             span=stmt.span,
         )
     described = description(source, request, extended=stmt.extended)
@@ -45,7 +47,7 @@ def describe_source(stmt: ast.DescribeSource, request: Request) -> e.Entity:
 
 def describe_all(stmt: ast.DescribeAll, request: Request) -> e.Entity:
     """Answer DESCRIBE STREAMS|TABLES [EXTENDED]."""
-    sources = [s for s in request.engine.catalog.sources.values() if s.kind == stmt.kind]
+    sources = [s for s in visible_sources(request) if s.kind == stmt.kind]
     return e.SourceDescriptions(
         statement_text=request.text,
         source_descriptions=tuple(
@@ -55,10 +57,28 @@ def describe_all(stmt: ast.DescribeAll, request: Request) -> e.Entity:
     )
 
 
+def visible_sources(request: Request) -> list[DataSource]:
+    """Return the streams and tables that the user has a right on."""
+    sees = request.requester.sees
+    return [s for s in request.engine.catalog.sources.values() if sees("source", s.name)]
+
+
+def visible(queries: Iterable[PersistentQuery], request: Request) -> list[PersistentQuery]:
+    """Return those of some queries that the user may see."""
+    return [query for query in queries if request.requester.sees_query(query)]
+
+
+def visible_pushes(request: Request) -> list[OpenPush]:
+    """Return the push queries that the user may see."""
+    sees = request.requester.sees_push
+    return [push for push in request.services.pushes() if sees(push.user)]
+
+
 def description(source: DataSource, request: Request, *, extended: bool) -> e.SourceDescription:
     """Return all about a source; the numbers only when ``extended``."""
     catalog = request.engine.catalog
-    readers, writers = catalog.readers(source.name), catalog.writers(source.name)
+    readers = tuple(visible(catalog.readers(source.name), request))
+    writers = tuple(visible(catalog.writers(source.name), request))
     statistics = _statistics(writers, readers, request) if extended else ()
     pulls = _pulls(source, request) if extended else ()
     return e.SourceDescription(
@@ -89,7 +109,9 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         replication=source.replicas if extended else 0,
         statement=source.statement,
         query_offset_summaries=_offsets((*writers, *readers), request) if extended else (),
-        source_constraints=catalog.derived(source.name),
+        source_constraints=tuple(
+            name for name in catalog.derived(source.name) if request.requester.sees("source", name)
+        ),
         cluster_statistics=(*statistics, *pulls),
     )
 
@@ -291,7 +313,7 @@ def push_description(push: OpenPush, request: Request) -> e.QueryDescription:
 def push_of(query_id: str, request: Request) -> OpenPush | None:
     """Find the push query of that id, in any case of its letters."""
     upper = query_id.upper()
-    pushes = request.services.pushes()
+    pushes = visible_pushes(request)
     return next((push for push in pushes if push.plan.query_id.upper() == upper), None)
 
 

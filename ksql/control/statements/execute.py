@@ -147,7 +147,9 @@ class Execution:
 
     def _carry_out(self, checked: CheckedStatement) -> None:
         parsed = checked.parsed_for(_names(self._request))
-        self._request.text = parsed.text
+        request = self._request
+        request.text = parsed.text
+        request.requester.check(parsed.statement, request.engine.catalog, request.settings)
         answer = HANDLERS[type(parsed.statement)](parsed.statement, self._request)
         self._count(checked, "done")
         gaps = self._request.services.gaps()
@@ -290,7 +292,7 @@ def single(
     properties: Mapping[str, str],
     variables: Mapping[str, str],
 ) -> tuple[Request, RawStatement, Parsed]:
-    """Read a text of one statement; return the request's state, too.
+    """Read a text of one statement that its sender may send; return the request's state, too.
 
     Raises: RequestFailed.
     """
@@ -301,7 +303,9 @@ def single(
         if len(raw) != 1:
             raise StatementError(f"Expected exactly one KSQL statement; found {len(raw)} instead")
         shown = raw[0].text
-        return request, raw[0], parsed_one(raw[0], request)
+        parsed = parsed_one(raw[0], request)
+        admit(parsed, shown, request, request.engine.catalog)
+        return request, raw[0], parsed
     except KsqlError as error:
         raise RequestFailed(error, shown) from error
 
@@ -327,6 +331,7 @@ def sandbox(
         try:
             names = _names(request, context.catalog)
             parsed = names.parse(part)
+            admit(parsed, part.text, request, context.catalog)
             unpacked.add(parsed)
             if parsed.statement.__class__ not in HANDLERS:
                 raise StatementError(f"{type(parsed.statement).__name__} cannot be executed here")
@@ -335,6 +340,14 @@ def sandbox(
         except KsqlError as error:
             raise RequestFailed(error, part.text) from error
         yield CheckedStatement(part, parsed, names, catalog, prepared)
+
+
+def admit(parsed: Parsed, text: str, request: Request, catalog: Catalog) -> None:
+    """Check that who has sent a statement may do so, before anything of it is looked up.
+
+    Raises: NotPermitted.
+    """
+    request.requester.admit(parsed.statement, text, catalog, request.settings)
 
 
 def _is_push(statement: ast.QueryControl, catalog: Catalog) -> bool:

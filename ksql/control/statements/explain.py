@@ -12,7 +12,13 @@ from ksql.control.engine.rebuild_progress import check_room
 from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements import entities as e
-from ksql.control.statements.describe import of_plan, push_description, push_of, query_description
+from ksql.control.statements.describe import (
+    of_plan,
+    push_description,
+    push_of,
+    query_description,
+    visible,
+)
 from ksql.control.statements.rebuild_estimate import estimated, extents
 from ksql.control.statements.upgrade_sample import sampled
 from ksql.control.statements.upgradereport import ModeReport, UpgradeReport
@@ -22,10 +28,11 @@ from ksql.sql.plan import codec
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ksql.control.engine.context import PlanningContext
     from ksql.control.statements.services import Handlers, Request
+    from ksql.sql.catalog import PersistentQuery
     from ksql.sql.plan import QueryPlan
     from ksql.sql.upgrade import ReplacementKind
 
@@ -58,7 +65,7 @@ def _code(plan: QueryPlan, request: Request) -> str:
 
 def _running(query_id: str, stmt: ast.Explain, request: Request) -> Explained:
     query = request.engine.catalog.query(query_id)
-    if query is not None:
+    if query is not None and request.requester.sees_query(query):
         upgrade = request.services.history.last(query.id, query.started_at_offset)
         return plan_of(query), replace(query_description(query, request), upgrade=upgrade)
     push = push_of(query_id, request)
@@ -67,9 +74,13 @@ def _running(query_id: str, stmt: ast.Explain, request: Request) -> Explained:
     raise UnknownName(
         f"Query with id:{query_id} does not exist, "
         "use SHOW QUERIES to view the full set of queries.",
-        near(query_id, request.engine.catalog.queries),
+        near(query_id, [query.id for query in visible(_queries(request), request)]),
         span=stmt.span,
     )
+
+
+def _queries(request: Request) -> Iterable[PersistentQuery]:
+    return request.engine.catalog.queries.values()
 
 
 def _dry(target: ast.Statement, request: Request) -> Explained:

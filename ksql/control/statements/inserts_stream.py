@@ -9,6 +9,7 @@ import json
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
+from ksql.control.access import Right
 from ksql.control.statements.execute import RequestFailed, UnknownField, session
 from ksql.control.statements.insert_values import CannotInsert, serdes, target
 from ksql.core import KsqlError, quote_always
@@ -69,6 +70,7 @@ def row_writer(
     """
     request = session(services, settings, properties, {})
     try:
+        request.requester.admit_row(name_of(name), Right.WRITE, f"inserts into {name}")
         return RowWriter(name, request)
     except KsqlError as error:
         raise RequestFailed(error) from error

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ksql.control.access import Requester, current
 from ksql.control.engine.catch_up import CatchUpSpeed
 from ksql.control.engine.engine import Engine
 from ksql.control.pull_metrics import PullMetrics
@@ -92,11 +93,15 @@ class Monitor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenPush:
-    """A push query that a client is reading; ``host`` is its server, if that is another one."""
+    """A push query that a client is reading; ``host`` is its server, if that is another one.
+
+    ``user`` is who has started it; empty if that is not known here.
+    """
 
     text: str
     plan: QueryPlan
     host: str = ""
+    user: str = ""
 
 
 class Delivery(Protocol):
@@ -262,7 +267,7 @@ class Services:
 class Request:
     """The state of one request or script: settings and variables change as its statements run.
 
-    ``user`` is who has signed in; empty without users.
+    ``user`` is who has signed in; empty without users. ``requester`` says what it may do.
     """
 
     services: Services
@@ -272,6 +277,7 @@ class Request:
     written: dict[tuple[str, int], int] = field(default_factory=dict)
     """The ends of its records, by topic and partition."""
     user: str = ""
+    requester: Requester = field(default_factory=current)
 
     def wrote(self, written: Written | None) -> None:
         """Remember a record that was written."""

@@ -10,10 +10,10 @@ from ksql.exec.dataflow import topic_acl
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from ksql.control.statements.services import Handlers, Request
-    from ksql.sql.catalog import DataSource, PersistentQuery
+    from ksql.sql.catalog import DataSource
 
 
 def show(stmt: ast.Show, request: Request) -> e.Entity:
@@ -35,7 +35,7 @@ def source_info(source: DataSource) -> e.SourceInfo:
 
 def _sources(stmt: ast.Show, request: Request) -> e.Entity:
     kind = "STREAM" if stmt.what == "STREAMS" else "TABLE"
-    sources = [s for s in request.engine.catalog.sources.values() if s.kind == kind]
+    sources = [s for s in describe.visible_sources(request) if s.kind == kind]
     sources.sort(key=lambda source: source.name)
     if stmt.extended:
         return e.SourceDescriptions(
@@ -51,8 +51,8 @@ def _sources(stmt: ast.Show, request: Request) -> e.Entity:
 
 
 def _queries(stmt: ast.Show, request: Request) -> e.Entity:
-    queries: list[PersistentQuery] = list(request.engine.catalog.queries.values())
-    pushes = request.services.pushes()
+    queries = describe.visible(request.engine.catalog.queries.values(), request)
+    pushes = describe.visible_pushes(request)
     if stmt.extended:
         described = [describe.query_description(query, request) for query in queries]
         described += [describe.push_description(push, request) for push in pushes]
@@ -64,7 +64,7 @@ def _queries(stmt: ast.Show, request: Request) -> e.Entity:
 
 def _topics(stmt: ast.Show, request: Request) -> e.Entity:
     hidden = topic_acl.matching(topic_acl.HIDDEN, request.settings.text(topic_acl.HIDDEN))
-    topics = sorted(request.services.monitor.topics().items())
+    topics = sorted(_visible_topics(request).items())
     rows = [(n, tuple(r)) for n, r in topics if stmt.all_ or not hidden.fullmatch(n)]
     if not stmt.extended:
         infos = tuple(e.TopicInfo(name, replicas) for name, replicas in rows)
@@ -80,6 +80,14 @@ def _topics(stmt: ast.Show, request: Request) -> e.Entity:
             for name, replicas in rows
         ),
     )
+
+
+def _visible_topics(request: Request) -> Mapping[str, Sequence[int]]:
+    """Return the topics that the user has a right on, and those of sources that it sees."""
+    of_sources = {source.topic for source in describe.visible_sources(request)}
+    sees = request.requester.sees
+    topics = request.services.monitor.topics()
+    return {n: r for n, r in topics.items() if n in of_sources or sees("topic", n)}
 
 
 def _functions(_stmt: ast.Show, request: Request) -> e.Entity:

@@ -51,7 +51,19 @@ class UnknownUpgrade(StatementError):
 
 def show(stmt: ast.Show, request: Request) -> e.Upgrades:
     """Answer SHOW UPGRADES [FOR name]."""
-    return listed(request.services, stmt.source, request.text, _service_id(request))
+    answer = listed(request.services, stmt.source, request.text, _service_id(request))
+    seen = tuple(row for row in answer.upgrades if _is_seen(row, request))
+    if len(seen) == len(answer.upgrades):
+        return answer
+    return replace(answer, upgrades=seen, warnings=_slow(seen))
+
+
+def _is_seen(upgrade: UpgradeInfo, request: Request) -> bool:
+    """Return whether the user may see it: as the query is now, or if that is gone, its result."""
+    query = request.engine.catalog.queries.get(QueryId(upgrade.query_id))
+    if query is not None:
+        return request.requester.sees_query(query)
+    return request.requester.sees("source", upgrade.source or "*")
 
 
 def listed(services: Services, name: str | None, text: str, service_id: str) -> e.Upgrades:
@@ -74,7 +86,10 @@ def listed(services: Services, name: str | None, text: str, service_id: str) -> 
 
 def describe(stmt: ast.DescribeUpgrade, request: Request) -> e.UpgradeDescriptionEntity:
     """Answer DESCRIBE UPGRADE."""
-    return described(request.services, stmt.upgrade_id, request.text, _service_id(request))
+    answer = described(request.services, stmt.upgrade_id, request.text, _service_id(request))
+    if not _is_seen(answer.upgrade_description, request):
+        raise UnknownUpgrade(stmt.upgrade_id)
+    return answer
 
 
 def described(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ksql.control.access import Need, Right, current
 from ksql.control.planning.schemas import forget, subjects_of
 from ksql.control.statements import distributed
 from ksql.control.statements.execute import RequestFailed, session
@@ -60,8 +61,9 @@ def end_cluster(
 
     What queries kept for themselves is deleted with them, the command topic at last. ``ended`` is
     called between: from then on a missing command topic is no surprise.
-    Raises: BadDeletionPattern, RequestFailed.
+    Raises: NotPermitted, BadDeletionPattern, RequestFailed.
     """
+    current().demand((Need(Right.ADMIN, "source", "*"),), "TERMINATE CLUSTER;")
     patterns = [_pattern(text) for text in delete_topics]
     catalog = services.engine.catalog
     sinks = {s.topic for s in catalog.sources.values() if s.created_by is not None}

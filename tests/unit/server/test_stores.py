@@ -39,7 +39,7 @@ from ksql.views.store_writer import PartitionStore
 from ksql.views.stores.base import HiddenWindows, Stored, StoreDamaged, StoredRow
 from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.retention_store import RetentionStore
-from server import signin
+from server import paths
 from server.app import create_app
 from server.context import AppContext
 from server.users import Users
@@ -395,7 +395,7 @@ def test_rows_are_read_by_those_that_know_the_servers_secret_only():
         assert peers.replicas_of(one.server).read(ask()).status.state == "RUNNING"
         assert peers.replica_statuses(one.server)[HOME, 0].position == END
         url, ann = f"http://{one.server}", ("ann", "secret")
-        for path in signin.ONLY_SERVERS:
+        for path in paths.ONLY_SERVERS:
             answer = httpx.post(url + path, auth=ann, json={})
             assert (answer.status_code, answer.json()["error_code"]) == (403, 40300)
             assert "for the servers of the service only" in answer.json()["message"]

@@ -314,7 +314,7 @@ def file(configured: dict[str, str]) -> Path:
 
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.users._LOOK_S", 0.0)
+    monkeypatch.setattr("server.users.LOOK_S", 0.0)
 
 
 def test_removed_user_is_refused(configured: dict[str, str], looking: None) -> None:

@@ -1,0 +1,31 @@
+"""Who may do what: rights on objects, what each statement needs, and who asks."""
+
+from __future__ import annotations
+
+from ksql.control.access.needs import Need, needs
+from ksql.control.access.requester import (
+    NOBODY,
+    NotPermitted,
+    Requester,
+    acting,
+    current,
+    sees_command,
+)
+from ksql.control.access.rights import ALL, NONE, Grants, Pattern, Right, Rule
+
+__all__ = [
+    "ALL",
+    "NOBODY",
+    "NONE",
+    "Grants",
+    "Need",
+    "NotPermitted",
+    "Pattern",
+    "Requester",
+    "Right",
+    "Rule",
+    "acting",
+    "current",
+    "needs",
+    "sees_command",
+]
