@@ -1,7 +1,7 @@
 """Which right a path needs where users have rights; statements are checked one by one.
 
-A path that has no row here is for administrators, so that a new one cannot be open by mistake; a
-test requires a row for each route.
+A path without a row here is for administrators, so that a new one cannot be open by mistake. A test
+requires a row for each route.
 """
 
 from __future__ import annotations

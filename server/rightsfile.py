@@ -63,7 +63,7 @@ class RightsAlone(StartError):
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a file of rights says: rules by role, roles by user, users by certificate."""
+    """The content of a file of rights: rules by role, roles by user, users by certificate."""
 
     rules: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Rights:
 
 
 def read_rights(path: str, users: Collection[str]) -> Rights:
-    """Read a file; ``users`` are those who have a password.
+    """Read a file; ``users`` have a password.
 
     Raises: BadRights.
     """
@@ -128,7 +128,7 @@ def parse_rights(text: str, path: str, users: Collection[str]) -> Rights:
 
 
 class _BadLineError(Exception):
-    """What is wrong with a line."""
+    """A line that means nothing, with what is wrong and a hint."""
 
     def __init__(self, fact: str, hint: str = _FORMS) -> None:
         super().__init__(fact)
@@ -234,7 +234,7 @@ class RightsFile:
         users: Callable[[], Collection[str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read it; ``users`` gives those who have a password.
+        """Read it; ``users`` gives the names that have a password.
 
         Raises: BadRights.
         """

@@ -8,8 +8,8 @@ With a secret of the servers, the paths between them are open to nobody else.
 
 A request that shows the secret needs no user: the server that sent it has asked for one.
 
-Whoever has signed in acts with its rights: ``ksql.control.access`` checks them, here for the path,
-and later for each statement. Wrong passwords are logged, and slowed down by a brake.
+A user acts with its rights: ``ksql.control.access`` checks them, here for the path, and later for
+each statement. Wrong passwords are logged, and slowed down by a brake.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ _present: ContextVar[Requester] = ContextVar("requester", default=Requester())  
 
 
 def current() -> Requester:
-    """Return who asks at the moment; whoever starts the server may do everything."""
+    """Return who asks at the moment; the server itself may do everything."""
     return _present.get()
 
 
@@ -176,7 +176,7 @@ def acting(requester: Requester) -> Iterator[None]:
 def sees_command(command_id: str) -> bool:
     """Return whether the present user may learn what became of a command: ``stream/`S`/create``.
 
-    One about a query, or the whole service, is for those who operate or define everything.
+    One about a query, or the whole service, needs the right to operate or define everything.
     """
     requester = current()
     if requester.grants is ALL:

@@ -17,7 +17,7 @@ EVERY: Final = "*"
 
 
 class Right(StrEnum):
-    """What a role may do; ``admin`` may do everything."""
+    """A kind of deed that a role may do; ``admin`` stands for all of them."""
 
     READ = "read"
     WRITE = "write"

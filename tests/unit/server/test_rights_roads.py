@@ -151,8 +151,8 @@ def test_a_statement_without_its_right_changes_nothing(
 
 
 def test_a_definition_within_its_rights_is_made_and_dropped(roads: Roads) -> None:
-    made = "CREATE STREAM MY_S WITH (KAFKA_TOPIC='my-s') AS SELECT * FROM PUBLIC_S;"
-    assert roads.ksql("modeler", made).status_code == 200
+    create = "CREATE STREAM MY_S WITH (KAFKA_TOPIC='my-s') AS SELECT * FROM PUBLIC_S;"
+    assert roads.ksql("modeler", create).status_code == 200
     assert roads.ksql("modeler", "DROP STREAM MY_S DELETE TOPIC;").status_code == 200
 
 
@@ -322,9 +322,9 @@ def test_an_open_path_has_a_user_without_rights(tmp_path: Path) -> None:
     async def send() -> list[tuple[int, str]]:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            asked = await client.post("/ksql", json={"ksql": "SHOW STREAMS;"})
+            listing = await client.post("/ksql", json={"ksql": "SHOW STREAMS;"})
             metrics = await client.get("/metrics")
-            return [(answer.status_code, answer.text) for answer in (asked, metrics)]
+            return [(answer.status_code, answer.text) for answer in (listing, metrics)]
 
     (status, text), (of_metrics, _) = asyncio.run(send())
     assert (status, of_metrics) == (403, 200)
@@ -434,7 +434,7 @@ def test_a_certificate_stands_for_its_user(tmp_path: Path) -> None:
     given["ssl.client.authentication"] = "REQUIRED"
     app = create_app(LocalServed().service, users=Users.of(Settings(given)))
 
-    def asked(subject: str | None, path: str = "/info") -> int:
+    def status(subject: str | None, path: str = "/info") -> int:
         async def certified(scope: Any, receive: Any, send: Any) -> None:
             tls = {} if subject is None else {"tls": {"client_cert_name": subject}}
             await app({**scope, "extensions": tls}, receive, send)
@@ -448,10 +448,10 @@ def test_a_certificate_stands_for_its_user(tmp_path: Path) -> None:
         assert "www-authenticate" not in answer.headers  # there are no passwords to ask for
         return answer.status_code
 
-    assert asked("CN=robot,O=Example") == 200
-    assert asked("CN=robot,O=Example", "/metrics") == 403
-    assert asked("CN=robot") == 401
-    assert asked(None) == 401
+    assert status("CN=robot,O=Example") == 200
+    assert status("CN=robot,O=Example", "/metrics") == 403
+    assert status("CN=robot") == 401
+    assert status(None) == 401
 
 
 def test_rights_without_users_do_not_start(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def shown(need: Need) -> str:
     ],
 )  # fmt: skip
 def test_a_statement_needs_rights(world: World, text: str, expected: str) -> None:
-    found = needs(world.parse(text), world.catalog)
-    assert ", ".join(map(shown, found)) == expected
+    needed = needs(world.parse(text), world.catalog)
+    assert ", ".join(map(shown, needed)) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_query_without_a_result_is_for_those_who_operate_everything(world: Wor
 
 
 def test_every_kind_of_statement_has_needs() -> None:
-    """mypy says so, too; here it is seen that no kind falls through."""
+    """Check likewise to mypy that no kind falls through."""
     for kind in get_args(ast.Statement):
         fields = {name: _Anything() for name in kind.__slots__}
         statement = object.__new__(kind)
