@@ -6,6 +6,7 @@ The demo and the test files have a service over HTTP inside a process that does 
 from __future__ import annotations
 
 import contextlib
+import logging
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from server.routes import (
     websocket,
 )
 from server.routes import headless as disabled_routes
-from server.signin import InternalAuth, SignIn
+from server.signin import AUDIT_LOG, InternalAuth, SignIn
 from server.tracing import Tracing
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def create_app(
     for_statements = {} if headless else query.OFTEN
     app.add_middleware(FastRoutes, answers=for_statements | stores.OFTEN | cluster.OFTEN)
     app.add_middleware(Compression)
+    if audited:
+        AUDIT_LOG.setLevel(logging.INFO)  # whatever else is logged
     if users is not None or audited:
         app.add_middleware(SignIn, users=users, audited=audited)
     if secret is not None:

@@ -53,7 +53,7 @@ ADDRESS_HEADER: Final = "ksql-address"
 """The address from which that user has sent it; likewise."""
 _OF_USERS: Final = frozenset({"/ksql", "/ksql/terminate"})
 """What a server asks for a user only, never for itself."""
-_audit: Final = logging.getLogger("ksql.audit")
+AUDIT_LOG: Final = logging.getLogger("ksql.audit")
 
 
 class ServersOnly(KsqlError):
@@ -262,7 +262,7 @@ def _lacking(requester: Requester, path: str) -> NotPermitted | None:
 def _note_refusal(name: str, scope: Scope, **more: object) -> None:
     """Log who has not been let in; ``unseen`` are the guesses that were not looked at before."""
     place = {"user": name, "address": address_of(scope), "path": scope["path"]}
-    _audit.warning("login_refused", extra={**place, **more})
+    AUDIT_LOG.warning("login_refused", extra={**place, **more})
 
 
 def address_of(scope: Scope) -> str:

@@ -1,4 +1,4 @@
-"""Who may do what: rights on objects, what each statement needs, and who asks."""
+"""The rights of users: on which objects, for which statements, and who asks at the moment."""
 
 from __future__ import annotations
 

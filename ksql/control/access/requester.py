@@ -1,4 +1,4 @@
-"""Who asks: the user of the request that is being answered, and what it may do.
+"""The requester: the user of the request that is being answered, and what it may do.
 
 The doors name it once for a request; every statement, query and row is admitted by it. So a new
 route cannot forget to hand it on. Where nobody signs in, everything is permitted.
@@ -36,7 +36,7 @@ class NotPermitted(KsqlError):
         who = f"the user {excerpt(user)}" if user else "a request without a user"
         super().__init__(
             f"{who} may not {_deed(need)}",
-            hint="Who administers the server gives rights: ksql.rights.file.",
+            hint="An administrator of the server gives rights, in the file of ksql.rights.file.",
         )
 
 
@@ -47,7 +47,7 @@ def _deed(need: Need | None) -> str:
     if need.right == Right.ADMIN:
         return "administer the server"
     if need.name == EVERY:
-        return f"{verb} all {need.kind}s"
+        return f"{verb} all {'streams and tables' if need.kind == 'source' else need.kind + 's'}"
     shown = excerpt(need.name)
     return f"{verb} {shown}" if need.kind == "source" else f"{verb} the {need.kind} {shown}"
 

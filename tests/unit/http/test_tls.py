@@ -10,6 +10,7 @@ import httpx
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization as pem
+from websockets.sync.client import connect
 
 from ksql.http.tls import (
     CLIENTS,
@@ -60,6 +61,49 @@ def test_the_client_chooses_the_version(authority, store, http2, settings):
             assert client.get(f"https://127.0.0.1:{port}/").text == settings
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http://127.0.0.1:{port}/")
+
+
+async def subject(scope, receive, send):
+    """Answer with the subject of the client's certificate."""
+    text = scope.get("extensions", {}).get("tls", {}).get("client_cert_name", "none")
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": text})
+        await send({"type": "websocket.close"})
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": text.encode()})
+
+
+def test_the_application_knows_whose_certificate_it_is(authority, store, tmp_path):
+    """In either version of HTTP, over websockets, and in what h11 reads; none of no authority."""
+    trusted = tmp_path / "trusted.pem"
+    authority.cert_pem.write_to_path(str(trusted))
+    asking = server_context(store | {CLIENTS: "REQUESTED", CLIENTS_TRUSTED: str(trusted)})
+    issued = authority.issue_cert("c.example", common_name="a,b", organization_name="O")
+    shown, hidden = ssl.create_default_context(), ssl.create_default_context()
+    for side in (shown, hidden):
+        authority.configure_trust(side)
+    issued.configure_cert(shown)
+    with hosted(subject, asking) as port:
+        place = f"127.0.0.1:{port}/"
+        for http2 in (True, False):
+            with httpx.Client(http2=http2, verify=shown) as client:
+                assert {"CN=a\\,b", "O=O"} <= set(
+                    re.split(r"(?<!\\),", client.get(f"https://{place}").text)
+                )
+                upgrade = {"upgrade": "other", "connection": "upgrade"}
+                if not http2:
+                    assert "CN=a" in client.get(f"https://{place}", headers=upgrade).text
+        with connect(f"wss://{place}", ssl=shown) as websocket:
+            assert "CN=a" in websocket.recv()
+        assert httpx.get(f"https://{place}", verify=hidden).text == "none"
+        stranger = ssl.create_default_context()
+        authority.configure_trust(stranger)
+        trustme.CA().issue_cert("c.example", common_name="a").configure_cert(stranger)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"https://{place}", verify=stranger)
 
 
 def test_a_handshake_that_does_not_come_has_seconds(authority, store):

@@ -331,6 +331,28 @@ def test_an_open_path_has_a_user_without_rights(tmp_path: Path) -> None:
     assert "a request without a user" in text
 
 
+def test_each_statement_is_noted_whatever_is_logged_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    local = LocalServed()
+    for users in (None, Users.of(Settings(configuration(tmp_path)))):
+        app = create_app(local.service, users=users, audited=True)
+        text = "SHOW STREAMS; SHOW TABLES;"
+
+        async def send(app: Any = app, text: str = text) -> httpx.Response:
+            transport = httpx.ASGITransport(app, client=("192.0.2.5", 1))
+            auth = httpx.BasicAuth("boss", "x")
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as c:
+                return await c.post("/ksql", json={"ksql": text}, auth=auth)
+
+        assert asyncio.run(send()).status_code == 200
+    lines = [record for record in caplog.records if record.name == "ksql.audit"]
+    shown = [vars(r) for r in lines]
+    assert [(r["user"], r["address"], r["path"], r["outcome"]) for r in shown] == [
+        (user, "192.0.2.5", "/ksql", "admitted") for user in ("", "", "boss", "boss")
+    ]
+
+
 def test_every_route_has_a_row(roads: Roads) -> None:
     routes = [r for r in roads.app.routes if isinstance(r, APIRoute | WebSocketRoute)]
     paths = [route.path.replace("{command_id:path}", "x").replace("{", "") for route in routes]
@@ -421,7 +443,8 @@ def test_guesses_are_logged_and_slowed_down(tmp_path: Path, caplog) -> None:
     assert status("x", "192.0.2.66") == 429  # also of the right one: guesses would find it
     assert status("x", "192.0.2.1") == 200
     lines = [r for r in caplog.records if r.message == "login_refused"]
-    assert [(r.user, r.address, r.path, r.reason) for r in lines] == [
+    shown = [vars(r) for r in lines]
+    assert [(r["user"], r["address"], r["path"], r["reason"]) for r in shown] == [
         ("boss", "192.0.2.66", "/info", "password")
     ] * 5
     assert "guess" not in str([vars(record) for record in lines])
