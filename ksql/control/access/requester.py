@@ -36,7 +36,7 @@ class NotPermitted(KsqlError):
         who = f"the user {excerpt(user)}" if user else "a request without a user"
         super().__init__(
             f"{who} may not {_deed(need)}",
-            hint="An administrator of the server gives rights, in the file of ksql.rights.file.",
+            hint="Ask for a line in the file that the server's ksql.rights.file names.",
         )
 
 
