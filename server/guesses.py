@@ -14,6 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import TooManyRequests
@@ -27,6 +28,7 @@ FIRST_S: Final = 1.0
 LONGEST_S: Final = 60.0
 FORGOTTEN_S: Final = 900.0  # after which time without a guess an entry counts no more
 MOST: Final = 10_000
+_LONGEST_NAME: Final = 64  # bytes: a longer one is kept as its digest
 _SITE_BITS: Final = 64  # of IPv6: who has a network of these bits has all addresses in it
 
 
@@ -135,6 +137,7 @@ class Brake:
             return len(self._pairs) + len(self._addresses) + len(self._right)
 
 
+@lru_cache(maxsize=4_096)
 def _place(address: str) -> bytes:
     """Return the address, or of IPv6 its network: a client has all the addresses in it."""
     try:
@@ -150,4 +153,7 @@ def _place(address: str) -> bytes:
 
 def _pair(name: str, address: str) -> bytes:
     """Return what stands for both, in bounded room however long the name is."""
-    return hashlib.sha256(_place(address) + b"\0" + name.encode(errors="surrogatepass")).digest()
+    text = name.encode(errors="surrogatepass")
+    if len(text) <= _LONGEST_NAME:
+        return _place(address) + b"\0" + text
+    return _place(address) + b"\1" + hashlib.sha256(text).digest()

@@ -205,15 +205,16 @@ class SignIn:
         if not self._users.takes_long(name, password):
             return self._compared(name, password, scope)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._compared, name, password, scope)
+        return await loop.run_in_executor(self._threads, self._compared_late, name, password, scope)
+
+    def _compared_late(self, name: str, password: str, scope: Scope) -> KsqlError | None:
+        """Compare a password, unless others that came with it have been wrong meanwhile."""
+        waits = self._brake.refusal(name, address_of(scope))
+        return self._compared(name, password, scope) if waits is None else waits
 
     def _compared(self, name: str, password: str, scope: Scope) -> KsqlError | None:
-        """Compare a password, unless others that came with it have been wrong meanwhile."""
         assert self._users is not None  # noqa: S101 - else nobody is asked
         address = address_of(scope)
-        refused: KsqlError | None = self._brake.refusal(name, address)
-        if refused is not None:
-            return refused
         refused = self._users.refusal(name, password)
         if isinstance(refused, Unauthorized):
             unseen = self._brake.wrong(name, address)

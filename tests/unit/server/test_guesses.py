@@ -101,6 +101,13 @@ def test_memory_is_bounded(brake: Brake) -> None:
     assert brake.size == 3 * MOST
 
 
+def test_a_long_name_is_kept_short(brake: Brake) -> None:
+    names = ["x" * 100_000, "x" * 99_999, "x"]
+    guess(brake, names[0], "192.0.2.1", FREE)
+    waits = [brake.refusal(name, "192.0.2.1") is not None for name in names]
+    assert waits == [True, False, False]
+
+
 @pytest.mark.parametrize("address", ["", "unix", "fe80::1%eth0", "not:an:address"])
 def test_odd_addresses(brake: Brake, address: str) -> None:
     assert guess(brake, "\udc80", address, 100) == FREE

@@ -25,6 +25,8 @@ from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
 from qtt.local import LocalServed
 from server.app import create_app
+from server.guesses import Brake
+from server.passwords import hashed
 from server.paths import is_listed
 from server.rightsfile import RIGHTS, BadRights, RightsAlone
 from server.users import BadUsers, Users
@@ -424,6 +426,13 @@ def test_a_follower_does_not_pass_on_who_a_client_says_it_is(tmp_path: Path) -> 
 # --- passwords and certificates
 
 
+@pytest.fixture
+def standing_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No time passes for the brake."""
+    monkeypatch.setattr("server.signin.Brake", lambda: Brake(lambda: 0.0))
+
+
+@pytest.mark.usefixtures("standing_still")
 def test_guesses_are_logged_and_slowed_down(tmp_path: Path, caplog) -> None:
     app = create_app(FakeService(), users=Users.of(Settings(configuration(tmp_path))))
 
@@ -448,6 +457,23 @@ def test_guesses_are_logged_and_slowed_down(tmp_path: Path, caplog) -> None:
         ("boss", "192.0.2.66", "/info", "password")
     ] * 5
     assert "guess" not in str([vars(record) for record in lines])
+
+
+@pytest.mark.usefixtures("standing_still")
+def test_guesses_that_come_together_are_not_all_looked_at(tmp_path: Path) -> None:
+    """A hash takes time: the others wait for it, and then are refused."""
+    text = f"boss: {hashed('x')}, boss\n"
+    app = create_app(FakeService(), users=Users.of(Settings(configuration(tmp_path, users=text))))
+
+    async def all_at_once() -> list[int]:
+        transport = httpx.ASGITransport(app, client=("192.0.2.66", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            guesses = (client.get("/info", auth=("boss", f"guess {n}")) for n in range(40))
+            return [answer.status_code for answer in await asyncio.gather(*guesses)]
+
+    statuses = asyncio.run(all_at_once())
+    assert statuses.count(429) >= 40 - 5 - 2  # two threads look at one each at a time
+    assert statuses.count(401) >= 5
 
 
 def test_a_certificate_stands_for_its_user(tmp_path: Path) -> None:
