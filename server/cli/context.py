@@ -158,6 +158,7 @@ _OPERAND_FOLLOWS = frozenset(
     """
     )
 )
+_WITH_OPERANDS = frozenset({"SELECT", "VALUES", "DELETE"})
 _BEFORE_A_STAR = frozenset({"SELECT", ",", ".", "("})
 _JOINS = ("INNER", "LEFT", "RIGHT", "FULL", "JOIN")
 _GOES_ON = ("AND", "OR", "BETWEEN", "IN", "IS", "LIKE", "NOT")
@@ -261,6 +262,8 @@ def _thing(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
             return _words(("BEGINNING",))
         case (*_, "DISTINCT", "FROM"):
             return None
+        case ("DELETE", "FROM"):
+            return _sources(source for source in names.sources if source.kind == "TABLE")
         case (*_, "FROM" | "JOIN" | "INTO"):
             return _sources(names.sources)
         case _:
@@ -299,6 +302,19 @@ def _rest(cursor: Cursor, _names: Names) -> Iterable[Suggestion] | None:
             return _words(("SELECT",))
         case ("CREATE", *_) if "SELECT" not in cursor.before and not cursor.inside():
             return _words(("SELECT",) if cursor.last == "AS" else ("WITH", "AS"))
+        case _:
+            return None
+
+
+def _deletion(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
+    """Return what continues DELETE FROM t: its condition of columns, = and AND."""
+    match cursor.before:
+        case ("DELETE", "FROM", _):
+            return _words(("WHERE",))
+        case ("DELETE", "FROM", _, "WHERE", *_) if not cursor.inside() and cursor.last != "=":
+            if cursor.last in ("WHERE", "AND"):
+                return _columns(source for source, _ in sources_of(cursor.whole, names))
+            return _words(("AND",) if "=" in cursor.before[-3:] else ())
         case _:
             return None
 
@@ -354,7 +370,7 @@ def _operand(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
 
     Columns of the sources that are read, functions, a few words.
     """
-    if cursor.last not in _OPERAND_FOLLOWS or not {*cursor.before} & {"SELECT", "VALUES"}:
+    if cursor.last not in _OPERAND_FOLLOWS or not {*cursor.before} & _WITH_OPERANDS:
         return None
     if cursor.last == "*" and cursor.before[-2] in _BEFORE_A_STAR:
         return None
@@ -391,6 +407,7 @@ _RULES: tuple[Rule, ...] = (
     _type,
     _fixed,
     _rest,
+    _deletion,
     _target_column,
     _operand,
     _after_operand,

@@ -89,6 +89,7 @@ NEXT: dict[str, tuple[str, ...]] = {
     "DROP": ("STREAM", "TABLE", "TYPE", "CONNECTOR"),
     "ALTER": ("STREAM", "TABLE", "SYSTEM"),
     "INSERT": ("INTO",),
+    "DELETE": ("FROM",),
     "EMIT": ("CHANGES", "FINAL"),
     "GROUP": ("BY",),
     "PARTITION": ("BY",),

@@ -67,6 +67,9 @@ insert into s values (1, 'x', null, -2.50, 1e3, true, ARRAY[1], MAP('a' := 1), S
 insert into s (a, `b`, `@c!`) values ();
 --> INSERT INTO S (A, `b`, `@c!`) VALUES ();
 
+delete from t where `id` = 'a' and 3 = k;
+--> DELETE FROM T WHERE ((`id` = 'a') AND (3 = K));
+
 terminate csas_s_1;
 --> TERMINATE CSAS_S_1;
 

@@ -1,7 +1,8 @@
 """A dry run: what each statement of a request would do, with the effects of those before it.
 
-The sandbox is the one that every request is checked in. Beyond that the values of INSERT VALUES are
-checked, and the connector statements, which a request refuses only when their turn comes.
+The sandbox is the one that every request is checked in. Beyond that the values of INSERT VALUES and
+the keys of DELETE FROM are checked. So are the connector statements, which a request refuses only
+when their turn comes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
+from ksql.control.statements.delete_from import check_delete
 from ksql.control.statements.execute import (
     HANDLERS,
     CheckedStatement,
@@ -76,6 +78,8 @@ def _answer(checked: CheckedStatement, request: Request) -> DryRun:
         match statement:
             case ast.InsertValues():
                 check_insert(statement, request, checked.catalog)
+            case ast.DeleteFrom():
+                check_delete(statement, request, checked.catalog)
             case _ if isinstance(statement, _REFUSED_AT_ONCE):
                 HANDLERS[type(statement)](statement, request)
             case _:

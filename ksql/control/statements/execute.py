@@ -16,6 +16,7 @@ from ksql.control.planning.schemas import forget
 from ksql.control.statements import (
     asserts,
     connectors,
+    delete_from,
     describe,
     distributed,
     explain,
@@ -367,7 +368,7 @@ def _pretend(
         case ast.Query() | ast.PrintTopic():
             HANDLERS[type(statement)](statement, request)
             return context, None
-        case ast.InsertValues():
+        case ast.InsertValues() | ast.DeleteFrom():
             request.services.check_kafka()
             return context, None
         case ast.QueryControl() if _is_push(statement, context.catalog):
@@ -481,6 +482,7 @@ HANDLERS: Handlers = {
     **dict.fromkeys(DISTRIBUTED, distributed.execute),
     **asserts.HANDLERS,
     **connectors.HANDLERS,
+    **delete_from.HANDLERS,
     **describe.HANDLERS,
     **explain.HANDLERS,
     **insert_values.HANDLERS,

@@ -40,12 +40,12 @@ class CannotInsert(StatementError):
 
 def insert_values(stmt: ast.InsertValues, request: Request) -> None:
     """Write the record and wait for its acknowledgement."""
-    with _at(stmt.target):
+    with placed(stmt.target):
         check_count(stmt.columns, stmt.values, stmt.places)
         source = target(stmt.name, request)
         columns = _columns(stmt, source)
     try:
-        with _at(stmt.target), meter.statement():
+        with placed(stmt.target), meter.statement():
             record = _record(stmt, source, columns, request)
     except UnknownSource:  # that is wrong with the statement, not with the values
         raise
@@ -64,14 +64,14 @@ def check_insert(stmt: ast.InsertValues, request: Request, catalog: Catalog) -> 
 
     Raises: StatementError.
     """
-    with _at(stmt.target), meter.statement():
+    with placed(stmt.target), meter.statement():
         check_count(stmt.columns, stmt.values, stmt.places)
         source = target(stmt.name, request, catalog)
         _values(stmt, _columns(stmt, source), request)
 
 
 @contextmanager
-def _at(span: Span) -> Iterator[None]:
+def placed(span: Span) -> Iterator[None]:
     """Give what is refused here its place in the statement, unless it has one."""
     try:
         yield
@@ -144,14 +144,23 @@ def serdes(source: DataSource, request: Request) -> tuple[Serde, Serde]:
     Raises: CannotInsert, and what a serde raises that cannot be made.
     """
     registry, schema = request.engine.registry, source.schema
-    _check_key_schema(source, registry)
     return (
-        topic_serde(source.key_format, schema.key, "key", source.topic, registry),
+        key_serde(source, request),
         topic_serde(source.value_format, schema.value, "value", source.topic, registry),
     )
 
 
-def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
+def key_serde(source: DataSource, request: Request, doing: str = "INSERT VALUES into") -> Serde:
+    """Return how its keys are written; ``doing`` is what a refusal says cannot be done.
+
+    Raises: CannotInsert, and what a serde raises that cannot be made.
+    """
+    registry = request.engine.registry
+    _check_key_schema(source, registry, doing)
+    return topic_serde(source.key_format, source.schema.key, "key", source.topic, registry)
+
+
+def _check_key_schema(source: DataSource, registry: Registry | None, doing: str) -> None:
     """Check that keys have a schema like the registered one: other bytes are another key.
 
     Raises: CannotInsert.
@@ -163,7 +172,7 @@ def _check_key_schema(source: DataSource, registry: Registry | None) -> None:
         return
     latest = registry.latest(subject_name(source.topic, "key"))
     raise CannotInsert(
-        f"Cannot INSERT VALUES into data source {quote_always(source.name)}. "
+        f"Cannot {doing} data source {quote_always(source.name)}. "
         "ksqlDB generated schema would overwrite existing key schema.",
         detail=f"\tExisting Schema: {latest.schema.text if latest else 'none'}\n"
         f"\tksqlDB Generated: {schema_for(format_, columns, 'key').text}",
@@ -220,7 +229,7 @@ def _values(stmt: ast.InsertValues, columns: Sequence[Column], request: Request)
     settings = dict(request.settings.overrides)
     row = {}
     for column, expr in zip(columns, stmt.values, strict=True):
-        with _at(expr.span):
+        with placed(expr.span):
             row[column.name] = constant_value(
                 expr, column.type, request.engine.functions, settings, column.name
             )
@@ -247,7 +256,7 @@ def _columns(stmt: ast.InsertValues, source: DataSource) -> list[Column]:
         return [*source.schema.key, *source.schema.value]
     columns: list[Column] = []
     for at, (name, span) in enumerate(zip(stmt.columns, stmt.places, strict=True)):
-        with _at(span):
+        with placed(span):
             if name in stmt.columns[:at]:
                 raise CannotInsert(f"Column name {quote_always(name)} is given twice.")
             columns.append(_column(name, source))

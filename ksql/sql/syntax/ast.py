@@ -247,6 +247,16 @@ class InsertValues:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteFrom:
+    """DELETE FROM name WHERE ..; ``target`` is the place of the name."""
+
+    name: str
+    where: Expr
+    target: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = span_field()
+
+
+@dataclass(frozen=True, slots=True)
 class AlterSource:
     """ALTER STREAM|TABLE name ADD COLUMN c t, .."""
 
@@ -466,7 +476,7 @@ Description = DescribeSource | DescribeAll | DescribeFunction | DescribeConnecto
 Setting = SetProperty | UnsetProperty | AlterSystem | Define | Undefine | RunScript
 Assertion = AssertTopic | AssertSchema | AssertValues | AssertNullValues | AssertSource
 Change = CreateSource | CreateAsSelect | AlterSource | DropSource | CreateType | DropType
-Writing = InsertInto | ReplaceQuery | InsertValues | CreateConnector | DropConnector
+Writing = InsertInto | ReplaceQuery | InsertValues | DeleteFrom | CreateConnector | DropConnector
 Control = QueryControl | UpgradeControl | Explain | Show | PrintTopic
 Statement = Query | Change | Writing | Control | Description | Setting | Assertion
 """Every statement of the language."""

@@ -193,7 +193,7 @@ def drop_source(
 
 
 class InsertTarget(NamedTuple):
-    """The source, or a column of it, that an INSERT names, and where it does."""
+    """The source, or a column of it, that a statement writes to, and where it names it."""
 
     name: str
     span: Span
@@ -201,7 +201,7 @@ class InsertTarget(NamedTuple):
 
 @rule("target", "inserted")
 def target(span: Span, name: str) -> InsertTarget:
-    """Return a name after ``INSERT INTO``."""
+    """Return a name after ``INSERT INTO`` or ``DELETE FROM``."""
     return InsertTarget(name, span)
 
 
@@ -235,6 +235,12 @@ def insert_values(
     """Build INSERT INTO .. VALUES."""
     names, places = zip(*columns, strict=True) if columns else ((), ())
     return ast.InsertValues(into.name, names, values or (), into.span, places, span=span)
+
+
+@rule("delete_from")
+def delete_from(span: Span, source: InsertTarget, where: Expr) -> ast.DeleteFrom:
+    """Build DELETE FROM .. WHERE."""
+    return ast.DeleteFrom(source.name, where, source.span, span=span)
 
 
 # --- queries that run, and the catalogue

@@ -151,6 +151,8 @@ def _body(stmt: ast.Statement) -> str:  # noqa: C901  one arm for each statement
         case ast.InsertValues():
             head = f"INSERT INTO {quote(stmt.name)}{_names(stmt.columns)}"
             return f"{head} VALUES ({comma(stmt.values)})"
+        case ast.DeleteFrom():
+            return f"DELETE FROM {quote(stmt.name)} WHERE {expression(stmt.where)}"  # noqa: S608 - printed
         case ast.AlterSource():
             added = (f"ADD COLUMN {_column(column)}" for column in stmt.columns)
             return f"ALTER {stmt.kind} {quote(stmt.name)} {', '.join(added)}"

@@ -34,6 +34,7 @@ _UNSAID = {
     "DEFINE": "Holds for this file",
     "UNDEFINE": "Holds for this file",
     "INSERT": "Writes a record",
+    "DELETE": "Deletes a row",
     "ASSERT": "Is checked by apply",
 }
 """The effects of statements of which the server has nothing to say."""

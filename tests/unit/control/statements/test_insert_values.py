@@ -6,6 +6,7 @@ from ksql.control.statements import execute
 from ksql.control.statements.entities import ConsistencyToken
 from ksql.control.statements.execute import RequestFailed
 from ksql.core.token import Token
+from ksql.formats import MemoryRegistry
 from tests.unit.world import World
 
 SETUP = """
@@ -180,3 +181,31 @@ def test_rows_written_before_a_failure_are_named():
     [entity] = caught.value.entities
     assert isinstance(entity, ConsistencyToken)
     assert Token.of(entity.consistency_token).places() == {("s", 0): 2}
+
+
+@pytest.mark.parametrize(
+    ("columns", "properties", "value"),
+    [
+        ("A INT, B STRING", "VALUE_FORMAT='JSON'", b'{"A":null,"B":null}'),
+        ("A INT, B STRING", "VALUE_FORMAT='DELIMITED'", b","),
+        ("A INT", "VALUE_FORMAT='DELIMITED'", b""),
+        ("A INT", "VALUE_FORMAT='KAFKA'", None),
+        ("A INT", "VALUE_FORMAT='JSON', WRAP_SINGLE_VALUE=false", None),
+        ("A INT", "VALUE_FORMAT='JSON'", b'{"A":null}'),
+    ],
+)
+def test_a_row_of_nulls_is_what_its_format_makes_of_it(columns, properties, value):
+    with_ = f"WITH (KAFKA_TOPIC='nulls', PARTITIONS=1, {properties})"
+    world = World(f"CREATE TABLE NULLS (K STRING PRIMARY KEY, {columns}) {with_};")
+    world.run("INSERT INTO NULLS (K) VALUES ('k');")
+    assert [record.value for record in world.topics.records["nulls"]] == [value]
+
+
+@pytest.mark.parametrize("format_", ["AVRO", "JSON_SR", "PROTOBUF", "PROTOBUF_NOSR"])
+def test_a_row_of_nulls_in_a_format_with_schemas_has_a_value(format_):
+    with_ = f"WITH (KAFKA_TOPIC='nulls', PARTITIONS=1, VALUE_FORMAT='{format_}')"
+    text = f"CREATE TABLE NULLS (K STRING PRIMARY KEY, A INT, B STRING) {with_};"
+    world = World(text, registry=MemoryRegistry())
+    world.run("INSERT INTO NULLS (K) VALUES ('k');")
+    [record] = world.topics.records["nulls"]
+    assert record.value is not None

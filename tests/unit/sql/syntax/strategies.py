@@ -252,6 +252,7 @@ simple_statements = st.one_of(
     _inserts,
     st.builds(ast.ReplaceQuery, names, _inserts, _properties),
     st.builds(ast.InsertValues, source_names, _tuples(names), _tuples(expressions)),
+    st.builds(ast.DeleteFrom, source_names, expressions),
     st.builds(
         ast.AlterSource, _kinds, source_names, _tuples(st.builds(ast.ColumnDef, names, types), 1)
     ),
