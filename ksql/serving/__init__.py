@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ksql.serving.consumer_registry import ConsumerRegistry
 from ksql.serving.limits import UNLIMITED, Limits
+from ksql.serving.push import DELETED
 from ksql.serving.query_service import QueryService
 from ksql.serving.read_metrics import ReadMetrics
 from ksql.serving.results import (
@@ -16,12 +17,14 @@ from ksql.serving.results import (
     is_counted,
     is_dated,
     is_quick,
+    marks_deletes,
     notes_of,
     token_of,
 )
 from ksql.serving.table_provider import TableProvider
 
 __all__ = [
+    "DELETED",
     "UNLIMITED",
     "ConsumerRegistry",
     "Limits",
@@ -37,6 +40,7 @@ __all__ = [
     "is_counted",
     "is_dated",
     "is_quick",
+    "marks_deletes",
     "notes_of",
     "token_of",
 ]

@@ -17,6 +17,7 @@ from ksql.serving.results import (
     is_brief,
     is_dated,
     is_quick,
+    marks_deletes,
     notes_of,
     token_of,
 )
@@ -182,6 +183,11 @@ class LimitedStream:
     def token(self) -> Callable[[], Token] | None:
         """The function that makes the token of the rows, if the request is about tokens."""
         return token_of(self.query)
+
+    @property
+    def marks_deletes(self) -> bool:
+        """Whether its reader wants deletions also in a form that has no mark for them."""
+        return marks_deletes(self.query)
 
     def notes(self) -> list[str]:
         """Return notes on the rows that the answer lacks, as far as it was read."""

@@ -60,7 +60,8 @@ class PushQuery:
 
     ``feed`` begins to read; ``until`` bounds it (a pull query over a stream). ``keyed`` leaves out
     what has no key. Without ``tombstones`` the deletions of a table are left out, as nothing that
-    LIMIT counts. ``state_bytes`` is about how large its state may become. If it keeps any,
+    LIMIT counts. ``marked`` asks for them in a form that has no mark of its own, too.
+    ``state_bytes`` is about how large its state may become. If it keeps any,
     ``present`` is asked where its topics end at its beginning: until then their records are taken
     by their times.
     """
@@ -76,6 +77,7 @@ class PushQuery:
         registry: Registry | None = None,
         keyed: bool = False,
         tombstones: bool = True,
+        marked: bool = False,
         state_bytes: int = DEFAULT_STATE_BYTES,
         present: Callable[[], Offsets] = dict,
     ) -> None:
@@ -89,6 +91,7 @@ class PushQuery:
         self._keyed = keyed
         # a stream's record without value says nothing
         self._deletes = tombstones and plan.sink.kind == "TABLE"
+        self.marks_deletes = self._deletes and marked
         self._key_places = [names.index(column.name) for column in plan.sink.key]
         stages, bound = self._program.stages, Bound(state_bytes)
         self._stores = [BoundedStore(bound) for _ in range(stages)]
@@ -184,6 +187,23 @@ def check_limit(query: ast.Query) -> None:
     if query.limit is not None and query.limit < 0:
         raise StatementError(
             f"Push queries don't support negative integers in the LIMIT clause. {MORE}"
+        )
+
+
+SHOW_DELETES: Final = "ksql.push.show.deletes"
+DELETED: Final = "ROWDELETED"
+"""The column that says whether a row is gone, in forms of an answer without a mark for that."""
+
+
+def check_mark(plan: QueryPlan) -> None:
+    """Refuse a result over a table that has a column of the mark's name already.
+
+    Raises: StatementError.
+    """
+    if plan.sink.kind == "TABLE" and any(c.name == DELETED for c in plan.sink.value):
+        raise StatementError(
+            f"The query has a column {DELETED}, as deletions would be marked by.",
+            hint=f"Give the column another name, or SET '{SHOW_DELETES}'='auto';",
         )
 
 

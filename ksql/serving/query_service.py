@@ -29,7 +29,7 @@ from ksql.serving.pull import (
     raw_query,
     restarted_if_closed,
 )
-from ksql.serving.push import PushQuery, check_limit, is_scalable
+from ksql.serving.push import SHOW_DELETES, PushQuery, check_limit, check_mark, is_scalable
 from ksql.sql.binder import sources_of
 from ksql.sql.syntax import ast
 from ksql.views import TableNotReady
@@ -358,6 +358,9 @@ class QueryService:
             else f"transient_{source.name}_{secrets.randbits(63)}"
         )
         plan = transient_plan(query_id, query, self._engine.context(request.settings))
+        show = request.settings.text(SHOW_DELETES).lower()
+        if show == "true" and not tombstones:
+            check_mark(plan)
         start, topics = self._starts(plan), sorted(read_topics(plan))
         push = PushQuery(
             plan,
@@ -368,7 +371,8 @@ class QueryService:
             registry=self._engine.registry,
             state_bytes=request.settings.number(SETTING),
             keyed=scalable and bool(self._engine.catalog.source(source.name).schema.key),
-            tombstones=tombstones,
+            tombstones=tombstones if show == "auto" else show == "true",
+            marked=show == "true",
         )
         with self._lock:
             self._open[query_id] = _Open(push, OpenPush(text, plan, user=current().name))

@@ -105,6 +105,11 @@ def notes_of(stream: ResultStream) -> list[str]:
     return notes()
 
 
+def marks_deletes(stream: ResultStream) -> bool:
+    """Return whether its reader wants deletions also in a form that has no mark for them."""
+    return bool(getattr(stream, "marks_deletes", False))
+
+
 def is_counted(stream: ResultStream) -> TypeGuard[SizedStream]:
     """Return whether the bytes of its answer count."""
     return hasattr(stream, "sent")

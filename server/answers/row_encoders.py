@@ -21,11 +21,11 @@ from typing import Any, ClassVar, Final, Protocol
 import orjson
 
 from ksql.cluster.replicas import Freshness, status_form
-from ksql.core.types import Column, Format, Kind, Role, SqlType, model, times
+from ksql.core.types import BOOLEAN, Column, Format, Kind, Role, SqlType, model, times
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
 from ksql.java import mended
-from ksql.serving import ResultRow, ResultStream, host_of, notes_of
+from ksql.serving import DELETED, ResultRow, ResultStream, host_of, marks_deletes, notes_of
 from server.wire import DELIMITED, JSON, V1_JSON, V1_PROTOBUF
 
 Converter = Callable[[Any], Any]
@@ -140,6 +140,7 @@ def dumps(value: object) -> bytes:
 
 
 _PROTOBUF: Final = Format("PROTOBUF")
+_DELETED: Final = Column(DELETED, BOOLEAN)
 Values = Callable[[tuple[Any, ...]], Sequence[Any]]
 
 
@@ -203,7 +204,10 @@ def _described(columns: tuple[Column, ...]) -> dict[str, list[str]]:
 
 
 class Delimited:
-    """JSON values, one per line: a header object, rows as arrays. Tombstones are dropped.
+    """JSON values, one per line: a header object, rows as arrays.
+
+    Tombstones are dropped, unless their reader has asked for them: then each row ends with one more
+    value, whether it is one. A further object would be an error for clients, an array is none.
 
     The header has the notes that there are once the first rows have been read. Clients would take
     an object after it for an error.
@@ -214,7 +218,9 @@ class Delimited:
 
     def __init__(self, stream: ResultStream) -> None:
         self._values = _values(tuple(stream.columns))
-        self._header = {"queryId": stream.query_id, **_described(tuple(stream.columns))}
+        self._marks = marks_deletes(stream)
+        columns = (*stream.columns, *((_DELETED,) if self._marks else ()))
+        self._header = {"queryId": stream.query_id, **_described(columns)}
         self._stream = stream
 
     def header(self) -> bytes:
@@ -224,7 +230,10 @@ class Delimited:
     def rows(self, batch: Iterable[ResultRow]) -> bytes:
         """Return an array per row."""
         values, before, after = self._values, self.before, self.after
-        texts = (dumps(values(row.values)) for row in batch if not row.tombstone)
+        if self._marks:
+            texts = (dumps((*values(row.values), row.tombstone)) for row in batch)
+        else:
+            texts = (dumps(values(row.values)) for row in batch if not row.tombstone)
         return b"".join(before + text + after for text in texts)
 
     def error(self, body: dict[str, Any]) -> bytes:

@@ -19,6 +19,7 @@ from ksql.control.statements.execute import Health, RequestFailed, ServerInfo, U
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError, ServerError, StatementError
 from ksql.core.records import Written
+from ksql.core.tallies import Counts
 from ksql.core.token import Token, TokenScope
 from ksql.core.types import model
 from ksql.core.types.schema import Column, Role
@@ -49,6 +50,7 @@ class FakeStream:
     token: Callable[[], Token] | None = None
     notes: Callable[[], list[str]] = list
     final_message: str | None = None
+    marks_deletes: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
 
     def batches(self) -> Iterator[list[ResultRow]]:
@@ -164,8 +166,9 @@ class FakeService(ServerProcess):
     host: str = "127.0.0.1:8088"
     reasons: Mapping[str, str] = field(default_factory=dict)
 
-    def metrics(self, accept: str, unready: Sequence[str]) -> tuple[bytes, str]:
+    def metrics(self, accept: str, unready: Sequence[str], requests: Counts) -> tuple[bytes, str]:
         self.calls.append(("metrics", accept, *unready))
+        self.requests = requests
         return b"ksql_ready 1.0\n", "text/plain; charset=utf-8"
 
     def unready(self) -> Mapping[str, str]:

@@ -66,6 +66,21 @@ def test_tombstones_are_dropped_except_in_streamed_rows() -> None:
     ]
 
 
+def test_tombstones_that_are_wanted_are_marked_by_one_more_column() -> None:
+    batch = [*DATA, ResultRow((1, None), tombstone=True)]
+    stream = FakeStream([batch], ends_with="Limit Reached", marks_deletes=True)
+    assert lines(query(stream)) == [
+        {
+            "queryId": "transient_S_1",
+            "columnNames": ["ID", "NAME", "ROWDELETED"],
+            "columnTypes": ["INTEGER", "STRING", "BOOLEAN"],
+        },
+        [1, "a", False],
+        [2, None, False],
+        [1, None, True],
+    ]
+
+
 @pytest.mark.parametrize(
     ("path", "accept", "asks_tombstones"),
     [

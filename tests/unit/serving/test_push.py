@@ -210,6 +210,19 @@ def test_a_table_says_which_rows_are_gone():
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "tombstones", "marks"),
+    [("T", True, True), ("T", False, False), ("S", True, False)],
+)
+def test_only_deletions_of_a_table_that_are_shown_are_marked(source, tombstones, marks):
+    world = World(SETUP)
+    query = world.parse(f"SELECT K, A FROM {source} EMIT CHANGES;")
+    plan = transient_plan("q", query, world.engine.context(world.settings))
+    functions, feed = world.engine.functions, ListFeed([])
+    push = PushQuery(plan, functions, lambda: feed, tombstones=tombstones, marked=True)
+    assert push.marks_deletes is marks
+
+
 def test_deletions_that_are_not_shown_do_not_count():
     records = [("a", {"A": 1}), ("a", None), ("b", None), ("b", {"A": 2}), ("c", {"A": 3})]
     text = "SELECT A, K FROM T EMIT CHANGES LIMIT 2;"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -23,7 +24,7 @@ from ksql.core.records import Offset
 from ksql.core.token import Token
 from ksql.serving import table_provider as module
 from ksql.serving.query_service import QueryService
-from ksql.serving.results import freshness_of, is_quick, token_of
+from ksql.serving.results import freshness_of, is_quick, marks_deletes, token_of
 from ksql.serving.table_provider import TableProvider
 from ksql.views.materialized_view import MaterializedView, TableNotReady
 from ksql.views.store_config import StoreConfig
@@ -56,6 +57,63 @@ def test_properties_that_cannot_be_set_are_no_fault_of_the_statement(properties,
     failed = refused("SELECT * FROM S EMIT CHANGES;", **properties)
     assert says in failed.error.text()
     assert (failed.error.code, failed.statement_text) == (40000, "")
+
+
+T = "CREATE TABLE T (K STRING PRIMARY KEY, A BIGINT) WITH (KAFKA_TOPIC='t', PARTITIONS=1);"
+
+
+class NoPlaces:
+    """Knows of topics without records."""
+
+    def begin_offsets(self, _topics):
+        return {}
+
+    end_offsets = begin_offsets
+
+
+class NoRecords:
+    """A reader of nothing."""
+
+    open = False
+    positions: ClassVar[dict[tuple[str, int], int]] = {}
+
+    def close(self):
+        self.open = False
+
+    end = close
+
+
+def pushed(text, *, tombstones, **properties):
+    world = World(S, T)
+    reads = QueryService(world.engine, lambda *_: NoRecords(), NoPlaces(), None, lambda: 1000)
+    given = {"auto.offset.reset": "earliest"} | properties
+    return reads.open(text, world.services, world.settings, given, {}, tombstones=tombstones)
+
+
+@pytest.mark.parametrize(
+    ("show", "form_has_them", "shown", "marked"),
+    [
+        ("auto", True, True, False),
+        ("auto", False, False, False),
+        ("true", True, True, True),
+        ("true", False, True, True),
+        ("false", True, False, False),
+        ("false", False, False, False),
+    ],
+)
+def test_a_setting_says_whether_deletions_are_shown(show, form_has_them, shown, marked):
+    text, settings = "SELECT * FROM T EMIT CHANGES;", {"ksql.push.show.deletes": show}
+    stream = pushed(text, tombstones=form_has_them, **settings)
+    assert (stream.query._deletes, marks_deletes(stream)) == (shown, marked)
+
+
+def test_a_column_of_the_marks_name_is_refused_where_it_would_be_added():
+    text = "SELECT K, A AS ROWDELETED FROM T EMIT CHANGES;"
+    settings = {"ksql.push.show.deletes": "true"}
+    with pytest.raises(RequestFailed, match="ROWDELETED"):
+        pushed(text, tombstones=False, **settings)
+    pushed(text, tombstones=True, **settings)
+    pushed(text.replace("FROM T", "FROM S"), tombstones=False, **settings)
 
 
 @pytest.mark.parametrize(
