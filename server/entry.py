@@ -11,6 +11,7 @@ from server import shutdown
 
 PARTS = {
     "backup": "server.tools.backup",
+    "datagen": "server.datagen",
     "server": "server.main",
     "migrations": "server.cli.migrations.main",
     "demo": "server.demo",

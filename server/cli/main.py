@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="ksql",
         description="A terminal for a ksql server. "
         "Other commands: ksql server, ksql migrations, ksql state, ksql backup, ksql restore, "
-        "ksql password, ksql test, ksql demo, ksql demo-shop.",
+        "ksql password, ksql test, ksql datagen, ksql demo, ksql demo-shop.",
     )
     add = parser.add_argument
     add("url", nargs="?", help=f"the server's URL (default {DEFAULT_SERVER})")
