@@ -35,18 +35,24 @@ def check_topic(
 ) -> None:
     """Compare one topic's log, record by record.
 
-    Raises: Mismatch at the first difference.
+    Raises: Mismatch that says the first difference, and has all others.
     """
     written = None if registry is None else RegisteredReader(registry)
     actual = _by_expected_keys(source, expected, actual, written)
+    problems = []
     for index, (want, got) in enumerate(zip(expected, actual, strict=False)):
         where = f"topic {source.topic}, record {index}"
-        _check_record(where, case, source, want, got, written)
+        try:
+            _check_record(where, case, source, want, got, written)
+        except Mismatch as problem:
+            problems.append(str(problem))
     if len(expected) != len(actual):
-        raise Mismatch(
+        problems.append(
             f"topic {source.topic}: {len(expected)} records expected, {len(actual)} found"
             + _rest(source, expected, actual)
         )
+    if problems:
+        raise Mismatch(problems[0], *problems[1:])
 
 
 def _by_expected_keys(

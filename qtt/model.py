@@ -119,12 +119,13 @@ class QueryTestCase:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a case."""
+    """The outcome of a case; ``more`` are differences besides the one that ``reason`` names."""
 
     id: str
     status: Status
     seconds: float
     reason: str = ""
+    more: tuple[str, ...] = ()
 
 
 class Unsupported(Exception):
@@ -132,4 +133,8 @@ class Unsupported(Exception):
 
 
 class Mismatch(Exception):
-    """The case ran and something differs from what it expects."""
+    """The case ran and something differs from what it expects; ``more`` are further differences."""
+
+    def __init__(self, reason: str, *more: str) -> None:
+        super().__init__(reason)
+        self.more = more

@@ -59,6 +59,7 @@ def run(case: QueryTestCase, drivers: Drivers) -> Result:
     """Run one case; never raises for what the case does."""
     began = time.monotonic()
     driver: Driver | None = None
+    more: tuple[str, ...] = ()
     try:
         if case.rest is not None:
             drivers.serve(case)
@@ -74,7 +75,7 @@ def run(case: QueryTestCase, drivers: Drivers) -> Result:
     except (NotSupportedYet, NoRegistry) as problem:
         status, reason = "unsupported", problem.message
     except Mismatch as problem:
-        status, reason = "failed", str(problem)
+        status, reason, more = "failed", str(problem), problem.more
     except KsqlError as error:
         status, reason = "failed", f"{type(error).__name__}: {error.text()}"
     except Exception as error:  # noqa: BLE001 - a defect is a failed case, not the end of the run
@@ -82,7 +83,7 @@ def run(case: QueryTestCase, drivers: Drivers) -> Result:
     finally:
         if driver is not None:
             driver.close()
-    return Result(case.id, status, time.monotonic() - began, reason)  # type: ignore[arg-type]
+    return Result(case.id, status, time.monotonic() - began, reason, more)  # type: ignore[arg-type]
 
 
 def _run(case: QueryTestCase, driver: Driver, partitions: int) -> None:
@@ -216,10 +217,15 @@ def _check_outputs(case: QueryTestCase, driver: Driver) -> None:
     by_topic: dict[str, list[CaseRecord]] = {}
     for record in case.outputs:
         by_topic.setdefault(record.topic, []).append(record)
+    problems: list[str] = []
     for topic, expected in by_topic.items():
-        check_topic(
-            case, wire.source_of(topic, driver), expected, driver.records(topic), driver.registry
-        )
+        source, actual = wire.source_of(topic, driver), driver.records(topic)
+        try:
+            check_topic(case, source, expected, actual, driver.registry)
+        except Mismatch as problem:
+            problems += [str(problem), *problem.more]
+    if problems:
+        raise Mismatch(problems[0], *problems[1:])
 
 
 def matches(case: QueryTestCase, pattern: str | None) -> bool:
@@ -278,7 +284,7 @@ class _Block:
             case ast.CreateSource() as stmt:
                 self._create_topic(stmt)
                 self._driver.execute(stmt, parsed.text, self._settings)
-            case ast.InsertValues() as stmt:
+            case (ast.InsertValues() | ast.DeleteFrom()) as stmt:
                 self._driver.execute(stmt, parsed.text, self._settings)
                 self._driver.feed(())
             case stmt:

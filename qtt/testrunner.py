@@ -1,8 +1,8 @@
 """``ksql test``: a script, its input records and the expected ones, as in ksqlDB's test runners.
 
 ``-s SCRIPT -i INPUT -o OUTPUT`` is ksql-test-runner's form, ``-td FOLDER`` run-ksql-test's. Queries
-run in memory, so neither Kafka nor Spark is needed.
-Source: docs/coming-from-ksqldb.md#tests.
+run in memory, so neither Kafka nor Spark is needed; ``--driver spark`` brings both.
+Source: docs/testing-queries.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from server.logs import log_to_stderr
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from qtt.driver import Drivers
     from qtt.model import QueryTestCase
+
+_MOST_DIFFERENCES = 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,15 +40,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         cases = list(_cases(arguments))
     except NotATestFile as error:
         parser.error(str(error))
-    failed = [case.id for case in cases if not _passes(case)]
+    drivers = _drivers(arguments.driver)
+    try:
+        failed = [case.id for case in cases if not _passes(case, drivers)]
+    finally:
+        drivers.close()
     return 1 if failed else 0
 
 
-def _passes(case: QueryTestCase) -> bool:
-    result = run(case, LocalDrivers())
+def _drivers(name: str) -> Drivers:
+    if name == "local":
+        return LocalDrivers()
+    from qtt.spark import SparkDrivers  # noqa: PLC0415 - brings Spark
+
+    return SparkDrivers()
+
+
+def _passes(case: QueryTestCase, drivers: Drivers) -> bool:
+    result = run(case, drivers)
     passed = result.status == "passed"
     said = "Test passed!" if passed else f"Test failed: {result.reason}"
-    sys.stdout.write(f"{case.id}\n\t >>> {said}\n")
+    shown = [said, *result.more[:_MOST_DIFFERENCES]]
+    left = len(result.more) - _MOST_DIFFERENCES
+    if left > 0:
+        shown.append(f"and {left} more differences")
+    lines = [line for text in shown for line in text.splitlines()]
+    sys.stdout.write(f"{case.id}\n\t >>> " + "\n\t     ".join(lines) + "\n")
+    sys.stdout.flush()
     return passed
 
 
@@ -84,12 +105,15 @@ def _records(path: Path, name: str) -> list[Any]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="ksql test", description="Run statements over records, in memory, and compare."
+        prog="ksql test", description="Run statements over records and compare what comes out."
     )
     add = parser.add_argument
-    add("-s", "--sql-file", dest="script", metavar="FILE", type=Path, help="the statements")
-    add("-i", "--input-file", dest="inputs", metavar="FILE", type=Path, help='{"inputs": [..]}')
-    add("-o", "--output-file", dest="outputs", metavar="FILE", type=Path, help='{"outputs": [..]}')
+    for short, long, older, name, about in (
+        ("-s", "--statements", "--sql-file", "script", "the statements"),
+        ("-i", "--input", "--input-file", "inputs", '{"inputs": [..]}'),
+        ("-o", "--output", "--output-file", "outputs", '{"outputs": [..]}'),
+    ):
+        add(short, long, older, dest=name, metavar="FILE", type=Path, help=about)
     add(
         "-td",
         "--test-directory",
@@ -97,6 +121,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         type=Path,
         help="test files: SQL with ASSERT, or JSON",
+    )
+    add(
+        "--driver",
+        choices=("local", "spark"),
+        default="local",
+        help="what runs the queries: local (in memory, the default) or spark (on a broker, too)",
     )
     add("-tf", "--temp-folder", help=argparse.SUPPRESS)
     return parser

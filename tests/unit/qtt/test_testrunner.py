@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from qtt import testrunner
+from qtt.local import LocalDrivers
 from server import entry
 
 SCRIPT = """-- the tutorial's statements
@@ -52,6 +54,46 @@ def test_difference_is_reported_and_in_the_exit_status(files, capsys):
     assert '"SUM":3.5}' in said
     assert entry.main(["test", *files(script=SCRIPT.replace("SELECT", "SELEC"))]) == 1
     assert "Syntax Error" in capsys.readouterr().out
+
+
+def test_all_differences_are_shown_each_in_a_line(files, capsys):
+    third = OUTPUTS.replace("]}", ', {"topic": "TOTAL", "key": 2, "value": null}]}').replace(
+        '"N": 1', '"N": 7'
+    )
+    assert entry.main(["test", *files(outputs=third.replace('"N": 2', '"N": 8'))]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[1].startswith("\t >>> Test failed: topic TOTAL, record 0: value ")
+    assert said[2].startswith("\t     topic TOTAL, record 1: value ")
+    assert said[3].startswith("\t     topic TOTAL: 3 records expected, 2 found")
+    assert len(said) == 4
+
+
+def test_long_lists_of_differences_are_cut(files, capsys):
+    record = '{"topic": "TOTAL", "key": 1, "value": {"N": 0, "SUM": 0}}'
+    inputs = ", ".join(['{"topic": "movies", "key": 1, "value": {"title": "a"}}'] * 30)
+    outputs = ", ".join([record] * 30)
+    arguments = files(inputs=f'{{"inputs": [{inputs}]}}', outputs=f'{{"outputs": [{outputs}]}}')
+    assert entry.main(["test", *arguments]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "\t     and 9 more differences"
+
+
+def test_options_have_long_names(files, capsys):
+    names = {"-s": "--statements", "-i": "--input", "-o": "--output"}
+    arguments = [names.get(each, each) for each in files()]
+    assert entry.main(["test", "--driver", "local", *arguments]) == 0
+    assert "Test passed!" in capsys.readouterr().out
+
+
+def test_a_driver_is_closed_whatever_happens(files, monkeypatch):
+    closed = []
+
+    class Drivers(LocalDrivers):
+        def close(self):
+            closed.append(True)
+
+    monkeypatch.setattr(testrunner, "LocalDrivers", Drivers)
+    assert entry.main(["test", *files(outputs='{"outputs": []}')]) == 0
+    assert closed == [True]
 
 
 def test_a_folder_of_sql_files(tmp_path, capsys):
