@@ -32,6 +32,7 @@ secrets: ## passwords for docker compose, made once
 	@mkdir -p -m 700 secrets
 	@umask 022; cd secrets; \
 	test -s postgres_password || $(RANDOM) > postgres_password; \
+	test -s grafana_password || $(RANDOM) > grafana_password; \
 	test -s spark.properties || printf '%s\n' spark.authenticate=true \
 	  spark.network.crypto.enabled=true "spark.authenticate.secret=$$($(RANDOM))" > spark.properties
 

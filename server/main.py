@@ -27,7 +27,8 @@ from server.app import create_app
 from server.context import AppContext
 from server.headers import configured_headers
 from server.listeners import REGISTRY, Listeners, open_doors, openness, registry_host
-from server.logs import FORMS, JsonFormatter, log_to_stderr
+from server.logs import FORMS, log_to_stderr
+from server.notify import notify
 from server.ownership import own_files
 from server.settings import add_configuration, odd_properties, odd_variables, read_configuration
 from server.shutdown import LastResort, status_of
@@ -111,6 +112,7 @@ async def _serve(
         ready = functools.partial(_say_ready, service, doors.urls, reach, known, began)
         await _run(service, context, stop, ready)
     finally:
+        notify("STOPPING=1")
         context.shut()
         await context.drain(DRAIN_S)
         for server in servers:
@@ -190,6 +192,7 @@ def _say_ready(
         sys.stdout.write(f"{name} at {url}\n")
     if service.headless:
         sys.stdout.write(f"headless: {service.headless}; clients can send no statements\n")
+    notify("READY=1")
     for line in openness({"REST", *service.addresses()}, reach, known):
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -242,8 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     formatter = log_to_stderr(arguments.log_level, arguments.log_format)
     try:
         configuration = _configuration(arguments)
-        if isinstance(formatter, JsonFormatter):
-            formatter.service = Settings(configuration).text("ksql.service.id")
+        formatter.service = Settings(configuration).text("ksql.service.id")
         for odd in (*odd_variables(os.environ), *odd_properties(configuration)):
             sys.stderr.write(f"ksql server: warning: {odd}\n")
         with own_files(Settings(configuration)):

@@ -81,8 +81,8 @@ class Composed:
             volume = self._folder / "volumes" / name
             volume.mkdir(parents=True, mode=0o700)
             os.chown(volume, USER, USER)
-        for name in self._file["secrets"]:
-            (self._folder / "secrets" / name).write_text(secrets[name])
+        for name, text in secrets.items():
+            (self._folder / "secrets" / name).write_text(text)
 
     def up(self) -> None:
         """Start each service once those that it needs are healthy."""

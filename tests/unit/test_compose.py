@@ -29,6 +29,7 @@ COMPOSE = read()
 SERVICES = COMPOSE["services"]
 OURS = sorted(name for name, service in SERVICES.items() if service["image"] == OWN)
 DAEMONS = ["spark-master", "spark-worker"]
+OBSERVING = ["prometheus", "grafana"]
 OPTIONS = overrides(SERVICES["server"])
 
 
@@ -56,11 +57,13 @@ def test_the_schema_refuses_mistakes(section, name, bad):
 
 
 def test_every_name_that_is_used_is_declared():
-    assert set(SERVICES) == {"kafka", "postgres", *OURS}
+    assert set(SERVICES) == {"kafka", "postgres", *OBSERVING, *OURS}
     for service in SERVICES.values():
         assert set(service.get("depends_on", ())) <= set(SERVICES)
         named = {mount.split(":")[0] for mount in service.get("volumes", ())}
-        assert named <= set(COMPOSE["volumes"])
+        files = {name for name in named if name.startswith("./")}
+        assert all((ROOT / name).exists() for name in files)
+        assert named - files <= set(COMPOSE["volumes"])
         assert set(service.get("secrets", ())) <= set(COMPOSE["secrets"])
 
 
@@ -105,12 +108,14 @@ def test_images_of_others_can_be_pinned_by_a_digest():
     pinned = read(pins)["services"]
     assert pinned["kafka"]["image"] == pins["KAFKA_IMAGE"]
     assert pinned["postgres"]["image"] == pins["POSTGRES_IMAGE"]
+    assert pinned["prometheus"]["image"] == pins["PROMETHEUS_IMAGE"]
+    assert pinned["grafana"]["image"] == pins["GRAFANA_IMAGE"]
     assert pinned["spark-master"]["build"]["args"] == {"PYTHON_IMAGE": pins["PYTHON_IMAGE"]}
     page = (ROOT / "docs/operations.md").read_text("utf-8")
     assert all(f"{name}=" in page for name in PINNED)
 
 
-PINNED = ("KAFKA_IMAGE", "POSTGRES_IMAGE", "PYTHON_IMAGE")
+PINNED = ("KAFKA_IMAGE", "POSTGRES_IMAGE", "PYTHON_IMAGE", "PROMETHEUS_IMAGE", "GRAFANA_IMAGE")
 
 
 def test_the_recipe_begins_with_the_image_that_compose_names():
@@ -200,7 +205,7 @@ def test_all_can_report_their_health_at_little_cost(name):
     kind, program, *_ = check["test"]
     assert kind == "CMD"
     seconds = int(check["interval"].removesuffix("s"))
-    assert seconds >= {"bash": 10, "pg_isready": 10, "python": 30}[program]
+    assert seconds >= {"bash": 10, "pg_isready": 10, "wget": 10, "python": 30}[program]
 
 
 # --- Kafka's settings: C4 -------------------------------------------------------------------------
@@ -245,7 +250,8 @@ def test_no_other_setting_of_both_brokers_differs_unknown():
 
 def test_secrets_are_files_and_have_no_default():
     assert COMPOSE["secrets"] == {
-        name: {"file": f"./secrets/{name}"} for name in ("postgres_password", "spark.properties")
+        name: {"file": f"./secrets/{name}"}
+        for name in ("grafana_password", "postgres_password", "spark.properties")
     }
     for name, service in SERVICES.items():
         texts = [*service.get("command", ()), *service.get("environment", {}).values()]
@@ -285,8 +291,10 @@ def test_secrets_are_made_once_and_are_closed_to_other_users(tmp_path):
     folder = tmp_path / "secrets"
     texts = {path.name: path.read_text() for path in folder.iterdir()}
     assert set(texts) == set(COMPOSE["secrets"])
-    password, secret = texts["postgres_password"], parse_properties(texts["spark.properties"])
-    assert re.fullmatch(r"[0-9a-f]{64}\n", password)
+    secret = parse_properties(texts["spark.properties"])
+    assert texts["postgres_password"] != texts["grafana_password"]
+    for name in ("postgres_password", "grafana_password"):
+        assert re.fullmatch(r"[0-9a-f]{64}\n", texts[name])
     assert re.fullmatch(r"[0-9a-f]{64}", secret.pop("spark.authenticate.secret"))
     assert secret == {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
     assert folder.stat().st_mode & 0o777 == 0o700
