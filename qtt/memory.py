@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ksql.control import BySite
     from ksql.control.engine import CommandStatus, Engine
     from ksql.control.statements import Entity, RowWriter, Services
+    from ksql.core import Counts
     from ksql.exec.memory import MemoryTopics
     from ksql.serving import ResultStream, TextStream
     from ksql.sql.catalog import DataSource
@@ -251,9 +252,9 @@ class MemoryService(Service):
         """Return nothing: what is in memory is ready."""
         return {}
 
-    def metrics(self, accept: str, unready: Sequence[str]) -> tuple[bytes, str]:
+    def metrics(self, accept: str, unready: Sequence[str], requests: Counts) -> tuple[bytes, str]:
         """Return nothing: nobody scrapes a test."""
-        del accept, unready
+        del accept, unready, requests
         return b"", "text/plain; charset=utf-8"
 
     def elsewhere(

@@ -17,6 +17,7 @@ from server import api, errors
 from server.context import AppContext
 from server.fast_routes import FastRoutes
 from server.headers import Header, Headers
+from server.request_counts import RequestCounts
 from server.routes import (
     cluster,
     health,
@@ -107,6 +108,7 @@ def create_app(
     guard(app, access)
     if headers:
         app.add_middleware(Headers, headers=headers)
+    app.add_middleware(RequestCounts, counts=context.requests, paths=_plain_paths())
     app.add_middleware(Tracing)
     for router in ROUTERS:
         if not headless or router not in FOR_STATEMENTS:
@@ -115,6 +117,12 @@ def create_app(
         disabled_routes.install(app, FOR_STATEMENTS)
     api.describe(app, metadata.version("ksql-spark"), secured=users is not None)
     return app
+
+
+def _plain_paths() -> frozenset[str]:
+    """Return the paths that are routes as they are."""
+    paths = (getattr(route, "path", "{}") for router in ROUTERS for route in router.routes)
+    return frozenset(path for path in paths if "{" not in path)
 
 
 _GRACE_S = 2

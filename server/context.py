@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 
 from ksql.control.statements import Health, RequestFailed
-from ksql.core import KsqlError, NotReady, StatementError, TooManyRequests, carried
+from ksql.core import KsqlError, NotReady, StatementError, Tally, TooManyRequests, carried
 from ksql.functions.user import Overrun
 from ksql.serving import ResultStream, is_counted, is_quick
 from ksql.views import TableNotReady
@@ -83,6 +83,7 @@ HEALTH_THREADS = 2  # whatever else waits, a probe is answered
 PROXY_THREADS = 32  # they wait for the leader
 MOST_WAITING = 256  # requests that wait without a thread: each looks twice a second
 HEALTH_AGE_S = 5.0
+_MOST_COUNTED = 500  # routes with a status each
 _LOOK_S = 0.05
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
@@ -143,6 +144,7 @@ class AppContext:
         self._health: tuple[float, Health] | None = None
         self._looking: asyncio.Task[Health] | None = None
         self._io_budget = IoBudget()
+        self.requests = Tally(_MOST_COUNTED)
 
     @property
     def state(self) -> State:
@@ -180,7 +182,7 @@ class AppContext:
 
     def metrics(self, accept: str) -> tuple[bytes, str]:
         """Return the metrics in a form of ``accept``, and their media type; in any state."""
-        return self._service.metrics(accept, tuple(self.unready()))
+        return self._service.metrics(accept, tuple(self.unready()), self.requests.counts())
 
     @property
     def own_host(self) -> str:

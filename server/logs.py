@@ -23,7 +23,14 @@ _NO_TEXT: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\
 
 
 class EventFormatter(logging.Formatter):
-    """Time, level, logger and event; then ``name=value`` for all that the event came with."""
+    """Time, level, logger and event; then ``name=value`` for all that the event came with.
+
+    The ids of its context follow, and the service's: an event's own ``query_id`` and the like count
+    instead.
+    """
+
+    service = ""
+    """The service's id, once the configuration is known."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -31,6 +38,9 @@ class EventFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Return the line without the stack trace."""
         given = {name: value for name, value in vars(record).items() if name not in _OWN}
+        given |= {name: value for name, value in log_fields().items() if name not in given}
+        if self.service:
+            given.setdefault("service", self.service)
         shown = "".join(f" {name}={_shown(name, value)}" for name, value in given.items())
         return _indented(super().formatMessage(record) + shown)
 
@@ -89,7 +99,7 @@ def _as_json(name: str, value: object) -> object:
     return value if isinstance(value, bool | int) else without_secrets(str(value))
 
 
-def log_to_stderr(level: str, form: str = "text") -> logging.Formatter:
+def log_to_stderr(level: str, form: str = "text") -> EventFormatter | JsonFormatter:
     """Show the events of this level and above on standard error; return who writes them."""
     formatter = JsonFormatter() if form == "json" else EventFormatter()
     handler = logging.StreamHandler(sys.stderr)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
     from ksql.control.engine import CommandStatus
     from ksql.control.statements import Delivery, Entity, Health, ServerInfo
-    from ksql.core import ServerSecret, Token, TokenScope
+    from ksql.core import Counts, ServerSecret, Token, TokenScope
     from ksql.serving import ResultStream, TextStream
 
 
@@ -157,10 +157,11 @@ class Service(Protocol):
         It neither blocks nor asks anybody: the event loop calls it.
         """
 
-    def metrics(self, accept: str, unready: Sequence[str]) -> tuple[bytes, str]:
+    def metrics(self, accept: str, unready: Sequence[str], requests: Counts) -> tuple[bytes, str]:
         """Return the metrics and their media type, also while it starts; waits for nobody.
 
         ``accept`` is the client's header, ``unready`` are the words of the reasons that it is so.
+        ``requests`` are the numbers of answers by route and status.
         """
 
     # several servers

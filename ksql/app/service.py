@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
     from ksql.control.engine import CommandStatus
     from ksql.control.statements import Entity, RowWriter
-    from ksql.core import ServerSecret, Settings, Token
+    from ksql.core import Counts, ServerSecret, Settings, Token
     from ksql.serving import ResultStream, TextStream
     from ksql.spark.session import SparkRuntime
 
@@ -283,9 +283,9 @@ class KsqlService:
         """Return why it should get no requests, a sentence by word; reads memory only."""
         return self._readiness.reasons()
 
-    def metrics(self, accept: str, unready: Sequence[str]) -> tuple[bytes, str]:
+    def metrics(self, accept: str, unready: Sequence[str], requests: Counts) -> tuple[bytes, str]:
         """Return the metrics and their media type; reads memory only."""
-        facts = gather(self.node, self._observer, version(), self._now_ms(), unready)
+        facts = gather(self.node, self._observer, version(), self._now_ms(), unready, requests)
         return self._metrics.exposition(facts, accept)
 
     # several servers

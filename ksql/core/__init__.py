@@ -139,7 +139,7 @@ if TYPE_CHECKING:
     )
     from ksql.core.secrets import HIDDEN, LEDGER_PASSWORD, is_secret, password, without_secrets
     from ksql.core.structs import Form, Structs, form
-    from ksql.core.tallies import LONG_S, SHORT_S, Durations, Histogram, Tally
+    from ksql.core.tallies import LONG_S, SHORT_S, Counts, Durations, Histogram, Tally
     from ksql.core.timing import (
         LogThrottle,
         PerHour,
@@ -207,7 +207,7 @@ else:
             "log_context": (
                 "TRACEPARENT Trace carried log_fields note noting trace_of traced traceparent"
             ),
-            "tallies": "Durations Histogram LONG_S SHORT_S Tally",
+            "tallies": "Counts Durations Histogram LONG_S SHORT_S Tally",
             "timing": ("LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds steady_ms"),
             "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
             "versioned_json": "BeforeFormatZero NewerVersion",
@@ -288,6 +288,7 @@ __all__ = [
     "BadRecord",
     "BeforeFormatZero",
     "CommandTimeout",
+    "Counts",
     "Draft",
     "Durations",
     "Form",

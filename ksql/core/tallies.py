@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+Counts = Mapping[tuple[str, ...], int]
+"""How often each tuple of labels was counted."""
 
 _MOST: Final = 10_000
 OTHERS: Final = "others"
@@ -36,7 +40,7 @@ class Tally:
                 labels = (OTHERS,) * len(labels)
             counts[labels] = counts.get(labels, 0) + by
 
-    def counts(self) -> Mapping[tuple[str, ...], int]:
+    def counts(self) -> Counts:
         """Return the counts by labels."""
         with self._lock:
             return dict(self._counts)

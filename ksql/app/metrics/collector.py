@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from ksql.app.metrics.facts import (
         CommandFacts,
-        Counts,
         QueryFacts,
         ReadFacts,
         ReplacementFacts,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
         ServiceFacts,
         TableFacts,
     )
-    from ksql.core import Histogram
+    from ksql.core import Counts, Histogram
 
 _PROCESS: Final = "ksql_process"
 _FAMILIES: Final = {
@@ -137,6 +136,7 @@ def _server(to: Families, facts: ServiceFacts) -> None:
     to.put("ksql_ready", not facts.unready)
     for reason in facts.unready:
         to.put("ksql_unready_reason", 1, reason)
+    to.counts("ksql_http_requests", facts.requests)
     to.put("ksql_leader", facts.leads)
     to.put("ksql_members", facts.members)
     for process, size in facts.memory.items():

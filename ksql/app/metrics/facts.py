@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from ksql.app.metrics.lag_watch import Lag
 from ksql.control import PullMetrics
-from ksql.core import Histogram, PartitionId
+from ksql.core import Counts, Histogram, PartitionId
 from ksql.spark.query import StateSize, Totals
 
-Counts = Mapping[tuple[str, ...], int]
 STATES = ("RUNNING", "PAUSED", "ERROR")
 
 
@@ -101,6 +100,7 @@ class ServiceFacts:
     host: str
     now_ms: int
     unready: Sequence[str] = ()
+    requests: Counts = field(default_factory=dict)
     leads: bool = False
     members: int = 1
     memory: Mapping[str, int] = field(default_factory=dict)

@@ -24,15 +24,24 @@ if TYPE_CHECKING:
 
     from ksql.app.metrics.observer import Observer
     from ksql.app.node import Node
+    from ksql.core import Counts
     from ksql.sql.catalog import PersistentQuery
 
 _log = logging.getLogger(__name__)
 
 
 def gather(
-    node: Node, observer: Observer, version: str, now_ms: int, unready: Sequence[str]
+    node: Node,
+    observer: Observer,
+    version: str,
+    now_ms: int,
+    unready: Sequence[str],
+    requests: Counts,
 ) -> ServiceFacts:
-    """Return the facts of this moment; while the node is not up, only that it is not."""
+    """Return the facts of this moment; while the node is not up, only that it is not.
+
+    ``requests`` are the answers of HTTP so far, by route and status.
+    """
     if not node.ready.is_set():
         return ServiceFacts(
             version=version,
@@ -40,6 +49,7 @@ def gather(
             host="",
             now_ms=now_ms,
             unready=unready,
+            requests=requests,
         )
     leads = not node.is_follower and not node.lost
     return ServiceFacts(
@@ -48,6 +58,7 @@ def gather(
         host=node.replicas.host,
         now_ms=now_ms,
         unready=unready,
+        requests=requests,
         leads=leads,
         members=len(node.members.alive()),
         memory=observer.memory,

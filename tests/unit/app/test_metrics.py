@@ -69,6 +69,7 @@ FACTS = ServiceFacts(
     host="h:1",
     now_ms=NOW_MS,
     unready=("kafka",),
+    requests={("/query", "200"): 7},
     leads=True,
     members=2,
     memory={"spark": 5_000},

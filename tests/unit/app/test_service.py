@@ -119,9 +119,10 @@ def test_leader_and_single_server_do_not_leave(monkeypatch: pytest.MonkeyPatch) 
 def test_a_service_that_has_not_started_shows_that_and_its_process() -> None:
     service = KsqlService(Settings({"ksql.service.id": "mine_"}))
     assert service.unready() == {"replaying": "the command topic is not replayed yet"}
-    body, _ = service.metrics("", tuple(service.unready()))
+    body, _ = service.metrics("", tuple(service.unready()), {("/info", "503"): 2})
     lines = body.decode().splitlines()
     assert "ksql_ready 0.0" in lines
+    assert 'ksql_http_requests_total{route="/info",status="503"} 2.0' in lines
     assert 'ksql_unready_reason{reason="replaying"} 1.0' in lines
     assert any(line.startswith("ksql_server_info{") and "mine_" in line for line in lines)
     assert any(line.startswith("ksql_process_resident_memory_bytes ") for line in lines)

@@ -21,6 +21,20 @@ def test_an_event_reports_what_it_is_about() -> None:
     assert text.endswith('WARNING ksql file_not_loaded file=bad.py reason="no colon"')
 
 
+def test_an_event_has_the_ids_of_its_context() -> None:
+    with traced(trace_of(f"00-{'a' * 32}-{'b' * 16}-01")):
+        text = line(reason="x")
+        assert text.endswith(f"file_not_loaded reason=x request_id={'a' * 32}")
+        assert line(request_id="own").endswith("file_not_loaded request_id=own")
+
+
+def test_the_service_is_named_once_it_is_known() -> None:
+    formatter = EventFormatter()
+    formatter.service = "default_"
+    record = logging.makeLogRecord({"msg": "started"})
+    assert formatter.format(record).endswith(" started service=default_")
+
+
 def test_an_event_without_more_is_bare() -> None:
     assert line().endswith("WARNING ksql file_not_loaded")
 
