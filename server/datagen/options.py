@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
-from ksql.core.types import CAPABILITIES, FormatName
+from ksql.core.types import FormatName
 from server.datagen.errors import BadOption
 from server.datagen.schema import QUICKSTARTS
 from server.propertiesfile import parse_properties
@@ -43,6 +43,7 @@ _ALIASES: Final = {
     "bootstrapservers": "bootstrapserver",
     "server": "bootstrapserver",
 }
+_FORMATS: Final[tuple[FormatName, ...]] = get_args(FormatName)
 _WITHOUT_EFFECT: Final = frozenset({"nthreads"})
 _DELIMITERS: Final = {"TAB": "\t", "SPACE": " "}
 
@@ -161,10 +162,10 @@ class _Given:
         Raises: BadOption.
         """
         text = self.text(name).upper() or default
-        for known in CAPABILITIES:
+        for known in _FORMATS:
             if known == text:
                 return known
-        names = ", ".join(each.lower() for each in CAPABILITIES)
+        names = ", ".join(each.lower() for each in _FORMATS)
         raise BadOption(f"There is no format {text.lower()}, only {names}.")
 
     def properties(self) -> dict[str, str]:

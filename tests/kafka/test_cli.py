@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from server import datagen
 from tests.kafka.records import produce, unique
 from tests.kafka.servers import run_command
 
@@ -48,6 +49,24 @@ def test_a_file_runs_to_its_end(http, stream, tmp_path):
     assert f"CSAS_{created}_" in done.stdout
     rows = http.rows(f"SELECT K, N FROM {stream} WHERE N = 99;")
     assert rows == [["last", 99]]
+
+
+def test_generated_records_can_be_read(server, http, capsys):
+    topic = unique("orders")
+    options = ("format=json", "iterations=50", "msgRate=1000", "seed=1", f"topic={topic}")
+    assert (
+        datagen.main(["quickstart=orders", *options, f"bootstrap-server={server.bootstrap}"]) == 0
+    )
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [f"created the topic {topic}", f"50 records written to {topic}"]
+    assert len(said.out.splitlines()) == 50
+    http.ksql(
+        f"CREATE STREAM {topic} (ID INT KEY, ORDERID INT, ADDRESS STRUCT<CITY STRING>) "
+        f"WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');"
+    )
+    rows = http.rows(f"SELECT ID, ORDERID, ADDRESS->CITY FROM {topic};")
+    assert [row[:2] for row in rows] == [[number, number] for number in range(50)]
+    assert all(city.startswith("City_") for *_, city in rows)
 
 
 def test_the_first_failure_ends_the_file_with_status_1(http, tmp_path):

@@ -172,6 +172,28 @@ def test_a_push_query_over_a_table_reports_changes_and_tombstones(server, http):
     ]
 
 
+def test_a_deleted_row_leaves_results_and_counts_and_is_shown(http):
+    docks, quiet, counts = (unique(stem).upper() for stem in ("docks", "quiet", "streets"))
+    http.ksql(
+        f"CREATE TABLE {docks} (K STRING PRIMARY KEY, S STRING) "
+        f"WITH (KAFKA_TOPIC='{docks}', PARTITIONS=2, VALUE_FORMAT='JSON');"
+        f"CREATE TABLE {quiet} AS SELECT K, LCASE(S) AS S FROM {docks};"
+        f"CREATE TABLE {counts} AS SELECT S, COUNT(*) AS N FROM {docks} GROUP BY S;"
+        f"INSERT INTO {docks} VALUES ('a', 'Quay'); INSERT INTO {docks} VALUES ('b', 'Quay');"
+    )
+    counted = f"SELECT * FROM {counts};"
+    await_true("both are counted", lambda: http.rows(counted) == [["Quay", 2]])
+    http.ksql(f"DELETE FROM {docks} WHERE K = 'a';")
+    await_true("one is counted", lambda: http.rows(counted) == [["Quay", 1]])
+    await_true("one is left", lambda: http.rows(f"SELECT * FROM {quiet};") == [["b", "quay"]])
+    sql = f"SELECT * FROM {docks} WHERE K = 'a' EMIT CHANGES LIMIT 2;"
+    body = {"sql": sql, "properties": EARLIEST | {"ksql.push.show.deletes": "true"}}
+    answer = http.client.post("/query-stream", json=body, headers={"accept": DELIMITED})
+    header, *rows = map(json.loads, answer.text.splitlines())
+    assert header["columnNames"] == ["K", "S", "ROWDELETED"]
+    assert rows == [["a", "Quay", False], ["a", None, True]]
+
+
 def test_a_push_query_is_closed_by_its_id(server, http):
     with http.stream(f"SELECT * FROM {ORDERS} EMIT CHANGES;") as lines:
         query_id = next(lines)["queryId"]
