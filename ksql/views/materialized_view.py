@@ -107,6 +107,13 @@ class MaterializedView:
         """How many bytes its stores hold that they have not committed, about."""
         return sum(part.store.uncommitted_bytes for part in self.parts.values())
 
+    def size_bytes(self) -> int:
+        """Return about how many bytes its stores here take.
+
+        Raises: KsqlError for a store that is being closed.
+        """
+        return sum(part.store.size_bytes() for part in self.parts.values())
+
     def is_of(self, topic: Identity | None) -> bool:
         """Return whether its topic is the one that the stores follow, as far as is known."""
         if topic is None:  # a broker that has just come up may not know it yet

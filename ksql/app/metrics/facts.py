@@ -40,12 +40,16 @@ class QueryFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """A table that this server keeps; ``missing`` records are to be read before it answers."""
+    """A table that this server keeps; ``missing`` records are to be read before it answers.
+
+    ``size_bytes`` is None before the first look.
+    """
 
     name: str
     partitions: int
     missing: int
     uncommitted_bytes: int
+    size_bytes: int | None = None
     lags: Mapping[int, int] = field(default_factory=dict)
 
 

@@ -15,7 +15,7 @@ from ksql.kafka import TopicRecords
 from ksql.spark.query import first_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from ksql.app.metrics.lag_watch import Lag, SourceExtents
     from ksql.app.node import Node
@@ -45,6 +45,7 @@ class Observer:
         self.stalled = StalledQueries(node.settings.number(STALLED_AFTER))
         self.memory: Mapping[str, int] = {}
         self.copies: Mapping[tuple[str, int], ReplicaStatus] = {}
+        self.table_bytes: Mapping[str, int] = {}
         self.command_lag = 0
         self.looked_ms = 0
         """When the last look that was complete has ended; 0 before it."""
@@ -83,6 +84,7 @@ class Observer:
         self.stalled.look(sources, lambda v: v.query_id not in troubled, self._now_ms())
         self.command_lag = self._command_lag(self._admin)
         self.copies = node.replicas.replica_statuses()
+        self.table_bytes = dict(_table_bytes(node))
         self.looked_ms = self._now_ms()
 
     def _command_lag(self, admin: Admin) -> int:
@@ -106,6 +108,15 @@ class Observer:
             for version, query in queries.items()
             if (sources := sources_of(query, begins, ends))
         }
+
+
+def _table_bytes(node: Node) -> Iterator[tuple[str, int]]:
+    """Yield the sizes of tables; one whose stores are being closed is left out."""
+    for table in node.views.tables():
+        try:
+            yield table.source.name, table.size_bytes()
+        except KsqlError as closed:
+            _log.debug("table_not_measured", extra={"table": table.source.name, "why": str(closed)})
 
 
 def sources_of(

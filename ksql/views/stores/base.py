@@ -158,6 +158,9 @@ class Store(Rows, Protocol):
     def uncommitted_bytes(self) -> int:
         """Return about how much memory the open batch takes."""
 
+    def size_bytes(self) -> int:
+        """Return about how many bytes its committed rows take, on the disk or in memory."""
+
     @property
     def damage(self) -> str:
         """Return why the files cannot be trusted, once a read or a write has found it; or empty."""
@@ -231,6 +234,10 @@ class StoreWrapper(Store):
     def uncommitted_bytes(self) -> int:
         """Return about how much memory the open batch takes."""
         return self._store.uncommitted_bytes
+
+    def size_bytes(self) -> int:
+        """Return about how many bytes its committed rows take."""
+        return self._store.size_bytes()
 
     @property
     def damage(self) -> str:

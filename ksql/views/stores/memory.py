@@ -51,6 +51,11 @@ class MemoryStore(Store):
         """Return about how much memory the open batch takes."""
         return self._batch.bytes
 
+    def size_bytes(self) -> int:
+        """Return about how much memory the committed rows take."""
+        self._check_open()
+        return self._rows.bytes
+
     @property
     def damage(self) -> str:
         """There are no files."""

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "format"
 _ROWS = "rocksdb.estimate-num-keys"
+_SIZES = ("rocksdb.total-sst-files-size", "rocksdb.cur-size-all-mem-tables")
 _ROW = b"\x01"
 _AFTER_ROWS = b"\x02"
 _NUMBER = struct.Struct(">q")
@@ -266,6 +267,13 @@ class Rocks:
     def about_rows(self) -> int:
         """Return about how many rows there are, by RocksDB's own guess."""
         return int(self._db.property_int_value(_ROWS) or 0)
+
+    def size_bytes(self) -> int:
+        """Return how many bytes the files of rows have, and what is not written to them yet."""
+        try:
+            return sum(int(self._db.property_int_value(name) or 0) for name in _SIZES)
+        except Exception as error:
+            raise self._failure(error) from error
 
     def clear(self, numbers: Mapping[str, int | None]) -> None:
         """Delete all rows, and write numbers, in one batch."""

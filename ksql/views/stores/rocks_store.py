@@ -37,6 +37,11 @@ class RocksStore(Store):
         self._clock = rocks.number(CLOCK)
         self._hidden_from = rocks.number(HIDDEN)
 
+    def size_bytes(self) -> int:
+        """Return how many bytes its files and its tables in memory have."""
+        self._rocks.check_open()
+        return self._rocks.size_bytes()
+
     @property
     def damage(self) -> str:
         """Return why the files cannot be trusted."""

@@ -76,7 +76,11 @@ FACTS = ServiceFacts(
     looked_ms=NOW_MS - 1_000,
     commands=CommandFacts(statements={("CreateAs", "done"): 3}, position=9, lag=2, degraded=True),
     queries=(query(),),
-    tables=(TableFacts(name="T", partitions=2, missing=3, uncommitted_bytes=8, lags={0: 4}),),
+    tables=(
+        TableFacts(
+            name="T", partitions=2, missing=3, uncommitted_bytes=8, size_bytes=9, lags={0: 4}
+        ),
+    ),
     reads=ReadFacts(
         requests={("pull", "done"): 6},
         rows={("pull",): 12},

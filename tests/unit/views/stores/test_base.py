@@ -168,6 +168,15 @@ def test_the_owner_reads_what_is_put_and_others_may_ask_for_what_is_committed(st
     assert store.uncommitted_bytes == 0
 
 
+def test_its_size_grows_with_its_rows(store):
+    before = store.size_bytes()
+    apply(store, [(b"%d" % number, b"x" * 1000, 1) for number in range(500)], 500)
+    assert store.size_bytes() - before > 400_000
+    store.close()
+    with pytest.raises(StoreClosed):
+        store.size_bytes()
+
+
 def test_a_commit_that_fails_leaves_the_batch_open(tmp_path, budget, monkeypatch):
     store = open_store("txn_rocksdb", tmp_path / "s", budget)
     apply(store, [(b"a", b"1", 1)], 1)
