@@ -83,3 +83,18 @@ ASSERT VALUES src (id, v) VALUES (1, 3);
 ----------------------------------------------------------------------------------------------------
 CREATE STREAM src (id INT KEY, v INT) WITH (kafka_topic='src', value_format='JSON');
 ASSERT VALUES src (id, v) VALUES (1, 3);
+
+----------------------------------------------------------------------------------------------------
+--@test: a row that is deleted leaves its table and what is made of it
+----------------------------------------------------------------------------------------------------
+CREATE TABLE docks (id INT PRIMARY KEY, street STRING) WITH (kafka_topic='docks', value_format='JSON');
+CREATE TABLE streets AS SELECT street, COUNT(*) AS n FROM docks GROUP BY street;
+INSERT INTO docks (id, street) VALUES (1, 'Quay');
+INSERT INTO docks (id, street) VALUES (2, 'Quay');
+DELETE FROM docks WHERE id = 1;
+ASSERT VALUES streets (street, n) VALUES ('Quay', 1);
+ASSERT VALUES streets (street, n) VALUES ('Quay', 2);
+ASSERT VALUES streets (street, n) VALUES ('Quay', 1);
+ASSERT VALUES docks (id, street) VALUES (1, 'Quay');
+ASSERT VALUES docks (id, street) VALUES (2, 'Quay');
+ASSERT NULL VALUES docks (id) KEY (1);

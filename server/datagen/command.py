@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -181,6 +182,9 @@ def _run(options: Options) -> int:
     with _until_signal() as over:
         try:
             sent = produce(generator, options, producer, over, sys.stdout)
+        except BrokenPipeError:  # what has read the rows, such as head, has ended
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         finally:
             producer.close()
     sys.stderr.write(f"{sent:,} records written to {options.topic}\n")

@@ -92,7 +92,8 @@ def test_what_the_pod_names_is_there():
     [secret] = [each["secretRef"]["name"] for each in SERVER["envFrom"]]
     assert secret == one("Secret")["metadata"]["name"]
     mounted = {mount["mountPath"] for mount in SERVER["volumeMounts"]}
-    assert CONFIGURATION["ksql.state.dir"] in mounted
+    assert str(Path(CONFIGURATION["ksql.state.dir"]).parent) in mounted
+    assert str(Path(CONFIGURATION["ksql.extension.dir"]).parent) in mounted
     [file] = [a.removeprefix("--config=") for a in SERVER["args"] if a.startswith("--config=")]
     assert str(Path(file).parent) in mounted
     assert Path(file).name in one("ConfigMap")["data"]

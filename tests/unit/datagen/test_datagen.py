@@ -171,6 +171,34 @@ def test_rows_need_not_be_shown():
     assert (len(sent), lines) == (3, [])
 
 
+class Nowhere:
+    """Stands for Kafka's clients, which are not needed."""
+
+    closed = False
+
+    def __init__(self, *_settings):
+        """Take what the clients take."""
+
+    def create(self, _topic):
+        return False
+
+    def close(self):
+        Nowhere.closed = True
+
+
+def test_a_reader_of_the_rows_that_ends_ends_the_run(monkeypatch, capfd):
+    def broken(*_arguments):
+        raise BrokenPipeError
+
+    Nowhere.closed = False
+    for name in ("Admin", "KafkaTopics", "Sender"):
+        monkeypatch.setattr(command, name, Nowhere)
+    monkeypatch.setattr(command, "produce", broken)
+    assert command.main(["quickstart=users"]) == 0
+    assert Nowhere.closed
+    assert capfd.readouterr() == ("", "")
+
+
 # --- schemas
 
 
