@@ -16,13 +16,12 @@ from typing import Any, Final, Protocol, TextIO
 from ksql.core import KsqlError
 from ksql.core.types import Column, Format, Role, java_string
 from ksql.formats import Registry, Serde, topic_serde
-from ksql.kafka import KafkaSettings, KafkaTopics, RegistrySettings, registry_of
-from ksql.kafka.admin import Admin
+from ksql.kafka import Admin, KafkaSettings, KafkaTopics, RegistrySettings, registry_of
 from ksql.kafka.producers import Sender
 from ksql.sql.catalog import Topic
 from server.datagen import schema as schemas
 from server.datagen.errors import BadOption
-from server.datagen.options import USAGE, Options, parse
+from server.datagen.options import USAGE, DatagenOptions, parse
 from server.datagen.pace import at_random, by_rate
 
 INTERRUPTED: Final = 130
@@ -74,7 +73,7 @@ class Generator:
         return f"{shown} --> [ {values} ] ts:{time_ms}"
 
 
-def generator_of(options: Options, registry: Callable[[], Registry | None]) -> Generator:
+def generator_of(options: DatagenOptions, registry: Callable[[], Registry | None]) -> Generator:
     """Return what makes the records; asks for ``registry`` only if a format needs one.
 
     Raises: BadOption, BadSchema, StatementError for a format that cannot hold the columns.
@@ -118,7 +117,7 @@ def _place(name: str, schema: schemas.RecordSchema, option: str) -> int | None:
 
 def produce(
     generator: Generator,
-    options: Options,
+    options: DatagenOptions,
     producer: Producer,
     over: threading.Event,
     out: TextIO,
@@ -148,7 +147,7 @@ def produce(
     return sent
 
 
-def _pace(options: Options, dice: Random) -> Iterator[tuple[float, int]]:
+def _pace(options: DatagenOptions, dice: Random) -> Iterator[tuple[float, int]]:
     if options.rate is not None:
         return by_rate(options.rate, time.monotonic)
     return at_random(options.max_interval_ms, dice)
@@ -171,7 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _run(options: Options) -> int:
+def _run(options: DatagenOptions) -> int:
     kafka = KafkaSettings.from_properties(options.properties)
     at = RegistrySettings.from_properties(options.properties)
     generator = generator_of(options, lambda: None if at is None else registry_of(at))

@@ -49,7 +49,7 @@ _DELIMITERS: Final = {"TAB": "\t", "SPACE": " "}
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DatagenOptions:
     """The records to write, their topic and their pace; the times are in milliseconds."""
 
     quickstart: str = ""
@@ -69,7 +69,7 @@ class Options:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse(arguments: Sequence[str]) -> DatagenOptions:
     """Return what the arguments say.
 
     Raises: BadOption.
@@ -84,7 +84,7 @@ def parse(arguments: Sequence[str]) -> Options:
     topic = given.text("topic") or (quickstart and f"{quickstart}_kafka_topic_{format_.lower()}")
     if not topic:
         raise BadOption("A schema needs a topic: topic=NAME.")
-    options = Options(
+    options = DatagenOptions(
         quickstart=quickstart,
         schema=Path(schema) if schema else None,
         topic=topic,
@@ -96,7 +96,7 @@ def parse(arguments: Sequence[str]) -> Options:
         partitions=given.count("partitions") or 1,
         iterations=given.count("iterations"),
         rate=given.count("msgrate"),
-        max_interval_ms=given.count("maxinterval") or Options().max_interval_ms,
+        max_interval_ms=given.count("maxinterval") or DatagenOptions().max_interval_ms,
         print_rows=given.flag("printrows", default=True),
         seed=given.count("seed"),
         properties=given.properties(),

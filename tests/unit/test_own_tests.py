@@ -8,7 +8,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # where the tests of a folder stand, if not at its own path
-MOVED = {"cli": "server/cli", "demo": "server/demo", "server": "server", "qtt": "qtt"}
+MOVED = {
+    "datagen": "server/datagen",
+    "cli": "server/cli",
+    "demo": "server/demo",
+    "server": "server",
+    "qtt": "qtt",
+}
 # folders of tests that belong to no package of the product
 OWN = {"chains", "docs", "stored"}
 
