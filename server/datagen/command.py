@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Final, Protocol, TextIO
 
 from ksql.core import KsqlError
-from ksql.core.types import Column, Format, Role, java_string
+from ksql.core.types import Column, Format, Role, capabilities, java_string
 from ksql.formats import Registry, Serde, topic_serde
 from ksql.kafka import Admin, KafkaSettings, KafkaTopics, RegistrySettings, registry_of
 from ksql.kafka.producers import Sender
@@ -90,7 +90,8 @@ def generator_of(options: DatagenOptions, registry: Callable[[], Registry | None
     key_columns: tuple[Column, ...] = ()
     if key is not None:
         key_columns = (replace(schema.columns[key], role=Role.KEY),)
-    delimiter = options.delimiter if options.value_format == "DELIMITED" else ","
+    takes = capabilities(options.value_format).properties
+    delimiter = options.delimiter if "delimiter" in takes else ","
     key_format, value_format = (
         Format(options.key_format),
         Format(options.value_format, delimiter),

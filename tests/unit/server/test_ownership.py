@@ -10,6 +10,7 @@ import pytest
 
 from ksql.core.config import Settings
 from server import main as server_main
+from server.logs import EventFormatter
 from server.ownership import UMASK, BadUmask, own_files
 
 
@@ -88,6 +89,6 @@ def test_the_server_runs_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return False
 
     monkeypatch.setattr(server_main, "run_server", run)
-    monkeypatch.setattr(server_main, "log_to_stderr", lambda _level, _form: None)
+    monkeypatch.setattr(server_main, "log_to_stderr", lambda _level, _form: EventFormatter())
     assert server_main.main(["-o", f"ksql.state.dir={tmp_path}"]) == 0
     assert seen == [0o077]
