@@ -52,7 +52,7 @@ def needs(  # noqa: C901  one arm for each statement
             | ast.DropType()
         ):
             return tuple(_defining(statement, catalog, settings or Settings()))
-        case ast.InsertInto() | ast.ReplaceQuery() | ast.InsertValues():
+        case ast.InsertInto() | ast.ReplaceQuery() | ast.InsertValues() | ast.DeleteFrom():
             return tuple(_writing(statement, catalog))
         case ast.CreateConnector() | ast.DropConnector():
             return (Need(Right.DEFINE, "connector", statement.name),)
@@ -141,11 +141,12 @@ def _topics(statement: ast.CreateSource | ast.CreateAsSelect, settings: Settings
 
 
 def _writing(
-    statement: ast.InsertInto | ast.ReplaceQuery | ast.InsertValues, catalog: Catalog
+    statement: ast.InsertInto | ast.ReplaceQuery | ast.InsertValues | ast.DeleteFrom,
+    catalog: Catalog,
 ) -> Iterator[Need]:
     """Yield what rows need, and a query that writes them for as long as it runs."""
     yield Need(Right.WRITE, "source", statement.name)
-    if isinstance(statement, ast.InsertValues):
+    if isinstance(statement, ast.InsertValues | ast.DeleteFrom):
         return
     yield Need(Right.DEFINE, "source", statement.name)
     yield from _read(statement.query)

@@ -53,6 +53,7 @@ def shown(need: Need) -> str:
         ("CREATE OR REPLACE QUERY CSAS_OUT_1 AS INSERT INTO X SELECT * FROM S;",
          "write X, define X, read S, define OUT"),
         ("INSERT INTO X (A) VALUES (1);", "write X"),
+        ("DELETE FROM X WHERE A = 1;", "write X"),
         ("ALTER STREAM X ADD COLUMN B INT;", "define X"),
         ("DROP STREAM S;", "define S"),
         ("DROP STREAM S DELETE TOPIC;", "define S, define topic:s"),
