@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from ksql.control.statements import Entity, RequestFailed
+from ksql.control.statements import Entity, RequestFailed, masked
 from ksql.core import KsqlError, StatementError, TooManyRequests, excerpt
 from server.wire import JSON, BadRequest, to_wire
 
@@ -54,13 +54,13 @@ def body_of(error: Exception) -> dict[str, Any]:
         case RequestFailed(error=TooManyRequests() as limit, entities=()):
             return _generic(limit.code, limit.text())
         case RequestFailed():
-            text = error.statement_text or getattr(error.error, "statement", "")
+            text = masked(error.statement_text or getattr(error.error, "statement", ""))
             code = BAD_STATEMENT if error.error.code == BAD_REQUEST and text else error.error.code
             if text or code == BAD_STATEMENT:
                 return _statement_error(code, error.error.text(), text, error.entities)
             return _generic(code, error.error.text())
         case StatementError():
-            return _statement_error(error.code, error.text(), error.statement, ())
+            return _statement_error(error.code, error.text(), masked(error.statement), ())
         case KsqlError():
             return _generic(error.code, error.text())
         case _:

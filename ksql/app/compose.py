@@ -1,8 +1,9 @@
-"""Builds a service's parts from its settings: Spark, query runner, heartbeats, user functions."""
+"""Builds a service's parts from its settings: Spark, runner, heartbeats, functions, Connect."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,14 @@ from ksql.core.process import jar_files
 from ksql.functions import Problem, load_sources, read_directory
 from ksql.functions.user import Limits
 from ksql.kafka import READING, TopicDifference, record_sizes
+from ksql.kafka.connect import (
+    Connect,
+    EmbeddedConnect,
+    WatchedConnect,
+    connect_settings,
+    is_embedded,
+    worker_settings,
+)
 from ksql.kafka.producers import Sender
 from ksql.serving import UNLIMITED
 from ksql.spark.query import (
@@ -27,6 +36,7 @@ from ksql.spark.query import (
     RetryPolicy,
     RunnerContext,
     SparkRunner,
+    unheard,
 )
 from ksql.spark.session import ISOLATION, SparkSettings
 
@@ -193,6 +203,18 @@ def _isolation(kafka: KafkaSettings) -> dict[str, str]:
     return {}
 
 
+def connect(settings: Settings, folder: Path, kafka: KafkaSettings) -> Connect:
+    """Return Kafka Connect: an embedded worker over the folder, another one, or none.
+
+    Raises: as ``EmbeddedConnect.start``.
+    """
+    if not is_embedded(settings):
+        return Connect(connect_settings(settings))
+    worker = replace(worker_settings(settings), kafka=java_client(kafka))
+    timeout_s = settings.number("ksql.connect.request.timeout.ms") / 1000
+    return WatchedConnect(EmbeddedConnect(folder, worker), timeout_s)
+
+
 def on_change(views: ViewMaintainer, writer: SharedSender) -> Callable[[Catalog], None]:
     """Return what is done with each changed catalog.
 
@@ -213,9 +235,18 @@ def command_rate(settings: Settings) -> CommandRate | None:
     return CommandRate(rate, steady_ms) if rate < UNLIMITED else None
 
 
-def failure_log(kafka: KafkaSettings, topic: str | None) -> FailureLog | None:
-    """Return the log of failed queries; None if its topic is switched off."""
-    return None if topic is None else FailureLog(Sender(kafka), topic)
+def on_failure(
+    kafka: KafkaSettings, topic: str | None, closers: list[Callable[[], object]]
+) -> OnFailure:
+    """Return what notes failed queries in the topic, and add its end to ``closers``.
+
+    Without a topic it does nothing.
+    """
+    if topic is None:
+        return unheard
+    failures = FailureLog(Sender(kafka), topic)
+    closers.append(failures.close)
+    return failures.note
 
 
 def heartbeats(

@@ -4,8 +4,8 @@ Types and bounds of single properties are checked where the configuration is rea
 
 Open ports without a password are refused, unless an operator states that nobody can reach them.
 
-Spark's ports run the code of anyone who reaches them; the embedded registry and the embedded
-broker know neither users nor TLS.
+Spark's ports run the code of anyone who reaches them; the embedded registry, the embedded broker
+and the embedded Kafka Connect know neither users nor TLS.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ksql.exec.dataflow import topic_acl
 from ksql.history import configured_url
 from ksql.http import ADVERTISED, INTERNAL, is_loopback
 from ksql.kafka import check_clients
+from ksql.kafka.connect import check_connect, is_embedded
 from ksql.registry import LISTENER as REGISTRY_LISTENER
 from ksql.registry import URL as REGISTRY
 from ksql.registry import check_listener
@@ -54,8 +55,8 @@ def check_configuration(settings: Settings) -> None:
     """Refuse values that some part of the service could not use.
 
     Raises: BadTopicPattern, BadSkip, BadRegistryListener, CannotShare, BadSecretFile, BadLedgerUrl,
-        SparkOpen, BadSparkSecret, EmbeddedOpen, BadClientProperty and the other errors of Kafka's
-        settings.
+        SparkOpen, BadSparkSecret, EmbeddedOpen, BadConnectSetting, BadCredentials,
+        BadClientProperty and the other errors of Kafka's settings.
     """
     if settings.flag(SHARED):
         _check_shared(settings)
@@ -64,6 +65,7 @@ def check_configuration(settings: Settings) -> None:
     check_listener(settings)
     check_exposure(settings)
     check_clients(settings.server)
+    check_connect(settings)
     configured_url(settings, directory(settings))
 
 
@@ -71,6 +73,11 @@ def _check_shared(settings: Settings) -> None:
     if not settings.text("bootstrap.servers"):
         raise CannotShare(
             "bootstrap.servers is not", "The embedded broker would be this server's alone."
+        )
+    if is_embedded(settings):
+        raise CannotShare(
+            "the embedded Kafka Connect would be this server's alone",
+            "Run Kafka Connect by itself, and name it in ksql.connect.url.",
         )
     server = own_server(settings)
     if server.host in _ANY_ADDRESS:
@@ -181,7 +188,11 @@ def _beside(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """
     if not settings.text(REGISTRY):
         yield "the embedded schema registry", REGISTRY_LISTENER, settings.text(REGISTRY_LISTENER)
-    if not settings.text("bootstrap.servers"):
+    embedded = {
+        "the embedded Kafka broker": not settings.text("bootstrap.servers"),
+        "the embedded Kafka Connect": is_embedded(settings),
+    }
+    for part in (part for part, is_there in embedded.items() if is_there):
         for name in ("listeners", INTERNAL):
             for listener in comma_list(settings.text(name)):
-                yield "the embedded Kafka broker", name, listener
+                yield part, name, listener

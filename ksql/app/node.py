@@ -45,13 +45,13 @@ from ksql.kafka import (
     TopicWatch,
     topic_name,
 )
+from ksql.kafka.connect import Connect
 from ksql.kafka.embedded import EmbeddedBroker
 from ksql.kafka.producers import SharedSender
 from ksql.registry import URL as REGISTRY_URL
 from ksql.registry import kafka_log, open_registry
 from ksql.serving import ConsumerRegistry, Limits, QueryService, TableProvider
 from ksql.spark.checkpoint import PROBLEMS
-from ksql.spark.query import unheard
 from ksql.spark.session import SparkRuntime
 from ksql.views import ViewMaintainer
 
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from ksql.control.engine import Command
     from ksql.functions import Functions
     from ksql.history import KnownUpgrade
-    from ksql.spark.query import OnFailure
 
 _log = logging.getLogger(__name__)
 _BOOTSTRAP = "bootstrap.servers"
@@ -107,6 +106,7 @@ class Node:
         self._follower: Follower | None = None
         self._peers: GroupMembers | None = None
         self.addresses: dict[str, str] = {}
+        self.connect = Connect()
 
     def start(self) -> None:
         """Bring everything up.
@@ -133,6 +133,9 @@ class Node:
             self.kafka = self._open_kafka(state)
             self._open_registry(state)
             self.runtime = spark.result()
+            self.connect = compose.connect(self.settings, state.own / "connect", self.kafka)
+            self._closers.append(self.connect.close)
+            self.addresses |= self.connect.addresses
         self.health_loop = self._open_health_loop()
         self._compose(state)
         self._progress("replaying the command topic")
@@ -344,7 +347,7 @@ class Node:
             self.kafka,
             self.admin,
             groups,
-            self._open_failure_log(logging_to),
+            compose.on_failure(self.kafka, logging_to, self._closers),
             trash=trash,
             new_incarnation=self._random_name,
         )
@@ -424,6 +427,7 @@ class Node:
             rebuild_trouble=self.rebuilds.trouble,
             rebuild_growth=self.rebuilds.growth,
             records=TopicRecords(self.kafka, self.admin),
+            connect=self.connect,
         )
         self._closers.append(self.reads.close_all)
         queries = QueryTopics(lambda: [*self.runner.running.values()], PROBLEMS, time.monotonic)
@@ -431,13 +435,6 @@ class Node:
         self._topic_watch = TopicWatch(
             self._hasty.identities_or_errors, [user.watched for user in users]
         )
-
-    def _open_failure_log(self, topic: str | None) -> OnFailure:
-        failures = compose.failure_log(self.kafka, topic)
-        if failures is None:
-            return unheard
-        self._closers.append(failures.close)
-        return failures.note
 
     def _open_registry(self, state: StateDir) -> None:
         registry = open_registry(
@@ -478,6 +475,7 @@ class Node:
         start. So this takes about ten, ``leave`` five before it; the process has fifteen in all.
         """
         self.ready.clear()
+        self.connect.begin_end()
         with self._stop_lock:
             closers, self._closers = self._closers, []
             runtime, self._own_runtime = self._own_runtime, None

@@ -273,6 +273,9 @@ class KsqlService:
         details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
         if lost := node.durable_topics.schemas():
             details["schemaRegistry"], reasons["schemaRegistry"] = False, lost
+        if node.connect.addresses:
+            reasons["connect"] = node.connect.trouble
+            details["connect"] = not reasons["connect"]
         details |= {part: not reasons[part] for part in ("spark", "stores", "inCharge")}
         reasons["stores"] = reasons["stores"] or node.views.upgrading()  # which is no fault
         ready = node.ready.is_set()

@@ -255,6 +255,30 @@ def describe_query(query: JsonObject) -> RenderableType:
     return Group(*parts)
 
 
+def describe_connector(entity: JsonObject) -> RenderableType:
+    """Render DESCRIBE CONNECTOR: its state, its tasks, the sources over its topics."""
+    status, connector = entity["status"], entity["status"]["connector"]
+    head = [
+        ("Name", status["name"]),
+        ("Class", entity["connectorClass"]),
+        ("Type", status["type"]),
+        ("State", connector["state"]),
+        ("WorkerId", connector["worker_id"]),
+        ("Trace", connector.get("trace") or ""),
+    ]
+    parts: list[RenderableType] = [pairs([(name, clean(text)) for name, text in head if text])]
+    if status["tasks"]:
+        tasks = [[str(t["id"]), t["state"], clean(t.get("trace") or "")] for t in status["tasks"]]
+        parts += [Text(), Grid(["Task ID", "State", "Error Trace"], tasks)]
+    if entity["sources"]:
+        rows = [[clean(s["name"]), clean(s["topic"]), s["type"]] for s in entity["sources"]]
+        parts += [Text(), Grid(["KSQL Source Name", "Kafka Topic", "Type"], rows)]
+    if entity["topics"]:
+        topics = [[clean(topic)] for topic in entity["topics"]]
+        parts += [Text(), Grid(["Related Topics"], topics)]
+    return Group(*parts)
+
+
 def describe_upgrade(upgrade: JsonObject) -> RenderableType:
     """Render DESCRIBE UPGRADE."""
     head = [

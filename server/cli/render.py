@@ -13,6 +13,7 @@ from rich.text import Text
 from server.cli.client import JsonObject
 from server.cli.describe import (
     columns_of,
+    describe_connector,
     describe_query,
     describe_source,
     describe_upgrade,
@@ -264,9 +265,9 @@ def _several(key: str, one: Renderer) -> Renderer:
 _LISTINGS: dict[str, Listing] = {"queries": _QUERIES, "upgrades": _UPGRADES}
 """The lists below which more is shown."""
 
-_CONNECTOR_COLUMNS = (
+_CONNECTOR_COLUMNS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("Connector Name", _get("name")),
-    ("Type", _get("type")),
+    ("Type", lambda item: item["type"].upper()),
     ("Class", _get("className")),
     ("Status", _get("state")),
 )
@@ -302,11 +303,18 @@ RENDERERS: dict[str, Renderer] = {
         "No functions.",
         (("Function Name", _get("name")), ("Type", _get("type")), ("Category", _get("category"))),
     ),
+    "connector_info": lambda entity: Text(f"Created connector {entity['info']['name']}"),
+    "drop_connector": lambda entity: Text(f"Dropped connector {entity['connectorName']}"),
+    "connector_description": describe_connector,
     "connector_list": Listing("connectors", "No connectors.", _CONNECTOR_COLUMNS),
     "connector_plugins_list": Listing(
         "connectorsPlugins",
         "No connector plugins.",
-        (("Class", _get("className")), ("Type", _get("type"))),
+        (
+            ("Class", _get("className")),
+            ("Type", lambda item: item["type"].upper()),
+            ("Version", _get("version")),
+        ),
     ),
     "type_list": _types,
     "variables": Listing(

@@ -24,18 +24,31 @@ SPARK_FILES = (
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.13.1",
 )
+CONNECT_ROOTS = ("org.apache.kafka:connect-runtime:4.1.1",)
+CONNECT_PLUGIN = "org.apache.kafka:connect-file:4.1.1"
 _HEADER = "# Written by `python -m server.tools.relock`; one row per file, in class path order.\n"
 
 
 def main() -> None:
-    """Resolve both sets and write the lock file."""
+    """Resolve all sets and write the lock file."""
     context = MavenContext(timeout=60)
-    roots = [context.create_dependency(name) for name in BROKER_ROOTS]
-    inputs, transitive = context.resolver.resolve(roots)
-    broker = [dep for dep in (*inputs, *transitive) if dep.scope in (None, "compile", "runtime")]
+    broker = _resolved(context, BROKER_ROOTS)
+    names = {dep.artifactId for dep in broker}
+    connect = [dep for dep in _resolved(context, CONNECT_ROOTS) if dep.artifactId not in names]
     spark = [context.create_dependency(name) for name in SPARK_FILES]
-    rows = [*(_row(dep, "broker") for dep in broker), *(_row(dep, "spark") for dep in spark)]
+    rows = [
+        *(_row(dep, "broker") for dep in broker),
+        *(_row(dep, "spark") for dep in spark),
+        *(_row(dep, "connect") for dep in connect),
+        _row(context.create_dependency(CONNECT_PLUGIN), "connect-file"),
+    ]
     LOCK.write_text(_HEADER + "".join(rows), encoding="utf-8")
+
+
+def _resolved(context: MavenContext, roots: tuple[str, ...]) -> list[Dependency]:
+    """Return the roots with all that they need at run time."""
+    inputs, transitive = context.resolver.resolve([context.create_dependency(r) for r in roots])
+    return [dep for dep in (*inputs, *transitive) if dep.scope in (None, "compile", "runtime")]
 
 
 def _row(dependency: Dependency, which: JarSet) -> str:

@@ -259,7 +259,7 @@ REFUSALS = {
     "SET 'auto.offset.rest'='earliest';": ("auto.offset.rest", "Did you mean auto.offset.reset?"),
     "SET 'auto.offset.reset'='sometimes';": ("sometimes", "earliest or latest"),
     "SET 'ksql.service.id'='other';": ("ksql.service.id", "server's configuration"),
-    "CREATE SINK CONNECTOR C WITH ('a'='b');": ("connectors run in Kafka Connect",),
+    "CREATE SINK CONNECTOR C WITH ('a'='b');": ("no Kafka Connect is configured",),
     ";": ("line 1:1", "mismatched input ';'"),
 }
 

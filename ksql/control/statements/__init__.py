@@ -9,6 +9,7 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.control.statements import entities, execute, reports
     from ksql.control.statements.bounds import STATEMENTS
+    from ksql.control.statements.connectors import masked
     from ksql.control.statements.dry_run import DryRun
     from ksql.control.statements.entities import (
         OMIT_NONE,
@@ -56,6 +57,7 @@ else:
         __name__,
         {
             "bounds": "STATEMENTS",
+            "connectors": "masked",
             "dry_run": "DryRun",
             "entities": (
                 "Entity FieldInfo OMIT_NONE TopicPartition UpgradeDescriptionEntity Upgrades"
@@ -114,6 +116,7 @@ __all__ = [
     "entities",
     "execute",
     "left_to_run",
+    "masked",
     "reports",
     "row_writer",
     "run",

@@ -1,78 +1,316 @@
-"""Connectors: there are none here, they run in Kafka Connect."""
+"""Connectors: statements that act on Kafka Connect at once, and are in no command topic.
+
+Source: ksqlDB developer guide, CREATE CONNECTOR and its like.
+"""
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from ksql.control.statements import connector_entities as c
+from ksql.control.statements import describe as sources
 from ksql.control.statements import entities as e
-from ksql.core import StatementError, excerpt
-from ksql.sql.syntax import ast
+from ksql.control.statements.services import ConditionPending
+from ksql.core import HIDDEN, KsqlError, StatementError, excerpt, is_secret, without_secrets
+from ksql.kafka.connect import (
+    CLASS,
+    ConnectorExists,
+    ConnectRejects,
+    ConnectStarting,
+    NoConnectConfigured,
+    NoSuchConnector,
+    known_topics,
+)
+from ksql.sql.syntax import ast, expr
 
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from collections.abc import Iterator, Mapping
 
     from ksql.control.statements.services import Handlers, Request
+    from ksql.core import Span
+    from ksql.kafka.connect import ConnectClient, ConnectorInfo, ConnectorStatus, Listed
 
-ELSEWHERE: Final = "Connectors run in Kafka Connect; this server neither starts nor knows them."
+MASKED: Final = "'[string]'"
+"""What ksqlDB shows instead of a value of a connector's configuration."""
+_PATIENCE_MS: Final = 60_000
+_STATEMENT: Final = re.compile(r"\bCREATE\s+(?:SOURCE|SINK)\s+CONNECTOR\b", re.IGNORECASE)
+_TEXT: Final = r"'(?:[^']|'')*(?:'|\Z)"
+_NAME: Final = rf"{_TEXT}|\"(?:[^\"]|\"\")*\"|`[^`]*`|[\w.]+"
+_PAIR: Final = re.compile(rf"((?P<name>{_NAME})\s*=\s*)(?:{_TEXT}|[^\s,;)']+)")
 
 
-class RunsInConnect(StatementError):
-    """A connector that is to be made here."""
+class ConnectorStatementFailed(KsqlError):
+    """A statement about connectors that failed; ``doing`` says what was to be done."""
 
-    def __init__(self, stmt: ast.CreateConnector) -> None:
+    def __init__(self, doing: str, why: KsqlError, span: Span) -> None:
         super().__init__(
-            f"Failed to create connector {excerpt(stmt.name)}: connectors run in Kafka Connect",
-            hint="Send its properties to Kafka Connect (POST /connectors), then declare its topic: "
-            "CREATE STREAM .. WITH (KAFKA_TOPIC='..', ..);",
-            span=stmt.span,
+            f"Failed to {doing}: {why.message}", detail=why.detail, hint=why.hint, span=span
         )
+        self.code = why.code
 
 
-class NoSuchConnector(StatementError):
-    """A connector that is to be dropped or described."""
-
-    def __init__(self, stmt: ast.DropConnector | ast.DescribeConnector) -> None:
-        super().__init__(
-            f"Connector '{excerpt(stmt.name)}' does not exist.", hint=ELSEWHERE, span=stmt.span
-        )
+class BadConnector(StatementError):
+    """A configuration that its connector's class does not take, or that has no class."""
 
 
-def create(stmt: ast.CreateConnector, _request: Request) -> NoReturn:
-    """Refuse CREATE SOURCE|SINK CONNECTOR.
+def masked(text: str) -> str:
+    """Return a request's text without the values of connectors' configurations.
 
-    Raises: RunsInConnect.
+    The class is shown. The text need not be one that can be parsed.
     """
-    raise RunsInConnect(stmt)
+    begins = [match.start() for match in _STATEMENT.finditer(text)]
+    if not begins:
+        return text
+    return text[: begins[0]] + _PAIR.sub(_masked_pair, text[begins[0] :])
+
+
+def _masked_pair(pair: re.Match[str]) -> str:
+    shown = pair["name"].strip("'\"`").lower() == CLASS
+    return pair[0] if shown else pair[1] + MASKED
+
+
+def create(stmt: ast.CreateConnector, request: Request) -> e.Entity:
+    """Carry out CREATE SOURCE|SINK CONNECTOR.
+
+    Raises: ConnectorStatementFailed.
+    """
+    doing = f"create connector {excerpt(stmt.name)}"
+    with _about(doing, stmt.span, request) as client:
+        config = _checked(stmt, client)
+        if config is None:
+            return _exists(stmt, request)
+        try:
+            made = client.create(stmt.name, config)
+        except ConnectorExists:
+            if stmt.if_not_exists:
+                return _exists(stmt, request)
+            raise
+    info = c.CreatedConnector(
+        made.name,
+        _shown(made.config),
+        tuple(c.ConnectorTask(made.name, task) for task in made.tasks),
+        made.type,
+    )
+    entity = c.ConnectorInfoEntity(statement_text=masked(request.text), info=info)
+    if made.type in ("source", "sink") and made.type.upper() != stmt.scope:
+        return e.warned(entity, f"{made.config.get(CLASS, '')} is a {made.type} connector.")
+    return entity
+
+
+def check(stmt: ast.CreateConnector | ast.DropConnector, request: Request) -> str:
+    """Return what the statement would do, for a dry run; nothing is changed.
+
+    Raises: ConnectorStatementFailed.
+    """
+    match stmt:
+        case ast.CreateConnector():
+            with _about(f"create connector {excerpt(stmt.name)}", stmt.span, request) as client:
+                is_new = _checked(stmt, client) is not None
+            return f"Created connector {stmt.name}" if is_new else _exists(stmt, request).message
+        case ast.DropConnector():
+            try:
+                with _about(f"drop connector {excerpt(stmt.name)}", stmt.span, request) as client:
+                    client.info(stmt.name)
+            except ConnectorStatementFailed as failed:
+                if not _excused(stmt, failed):
+                    raise
+                return _gone(stmt, request).message
+            return f"Dropped connector {stmt.name}"
 
 
 def drop(stmt: ast.DropConnector, request: Request) -> e.Entity:
-    """Carry out DROP CONNECTOR: with IF EXISTS, nothing has to be done.
+    """Carry out DROP CONNECTOR; with IF EXISTS, one that is not there is a warning.
 
-    Raises: NoSuchConnector.
+    Raises: ConnectorStatementFailed.
     """
-    if not stmt.if_exists:
-        raise NoSuchConnector(stmt)
+    try:
+        with _about(f"drop connector {excerpt(stmt.name)}", stmt.span, request) as client:
+            client.delete(stmt.name)
+    except ConnectorStatementFailed as failed:
+        if not _excused(stmt, failed):
+            raise
+        return _gone(stmt, request)
+    return c.DropConnector(statement_text=request.text, connector_name=stmt.name)
+
+
+def describe(stmt: ast.DescribeConnector, request: Request) -> e.Entity:
+    """Answer DESCRIBE CONNECTOR with its state, its topics, and the sources over these.
+
+    Raises: ConnectorStatementFailed.
+    """
+    warnings: tuple[e.EntityWarning, ...] = ()
+    with _about(f"describe connector {excerpt(stmt.name)}", stmt.span, request) as client:
+        info = client.info(stmt.name)
+        status = client.status(stmt.name)
+        try:
+            active = client.topics(stmt.name)
+        except (ConnectRejects, NoSuchConnector) as refused:  # a worker may not track them
+            active = ()
+            text = f"Could not list related topics due to error: {refused.message}"
+            warnings = (e.EntityWarning(text),)
+    topics = known_topics(info.config, active)
+    catalog = sorted(request.engine.catalog.sources.values(), key=lambda source: source.name)
+    return c.ConnectorDescription(
+        statement_text=request.text,
+        warnings=warnings,
+        connector_class=info.config.get(CLASS, ""),
+        status=_status_form(info, status),
+        sources=tuple(
+            sources.description(source, request, extended=False)
+            for source in catalog
+            if source.topic in topics
+        ),
+        topics=topics,
+    )
+
+
+def show(stmt: ast.Show, request: Request) -> e.Entity:
+    """Answer SHOW [SOURCE|SINK] CONNECTORS.
+
+    Raises: ConnectorStatementFailed.
+    """
+    try:
+        with _about("list connectors", stmt.span, request) as client:
+            listed = client.connectors()
+    except ConnectorStatementFailed as failed:
+        if not isinstance(failed.__cause__, NoConnectConfigured):
+            raise
+        return e.warned(c.ConnectorList(statement_text=request.text), _unconfigured(failed))
+    shown = (each for each in listed if stmt.scope in ("", each.info.type.upper()))
+    return c.ConnectorList(statement_text=request.text, connectors=tuple(map(_summary, shown)))
+
+
+def show_plugins(stmt: ast.Show, request: Request) -> e.Entity:
+    """Answer SHOW CONNECTOR PLUGINS.
+
+    Raises: ConnectorStatementFailed.
+    """
+    try:
+        with _about("list connector plugins", stmt.span, request) as client:
+            plugins = client.plugins()
+    except ConnectorStatementFailed as failed:
+        if not isinstance(failed.__cause__, NoConnectConfigured):
+            raise
+        return e.warned(c.ConnectorPluginsList(statement_text=request.text), _unconfigured(failed))
+    return c.ConnectorPluginsList(
+        statement_text=request.text,
+        connectors_plugins=tuple(
+            c.ConnectorPlugin(plugin.class_name, plugin.type, plugin.version) for plugin in plugins
+        ),
+    )
+
+
+@contextmanager
+def _about(doing: str, span: Span, request: Request) -> Iterator[ConnectClient]:
+    """Lend the client; what goes wrong says what was to be done.
+
+    Raises: ConnectorStatementFailed; ConditionPending while an embedded worker starts.
+    """
+    try:
+        yield request.services.connect.client()
+    except ConnectStarting as starting:
+        failed = ConnectorStatementFailed(doing, starting, span)
+        raise ConditionPending(failed, _PATIENCE_MS) from starting
+    except KsqlError as error:
+        raise ConnectorStatementFailed(doing, error, span) from error
+
+
+def _checked(stmt: ast.CreateConnector, client: ConnectClient) -> Mapping[str, str] | None:
+    """Return the configuration if the connector can be made; None if IF NOT EXISTS applies.
+
+    Raises: ConnectorExists, BadConnector, UnknownPlugin.
+    """
+    config = _config(stmt)
+    if stmt.name in client.names():
+        if stmt.if_not_exists:
+            return None
+        raise ConnectorExists(stmt.name)
+    if not config.get(CLASS):
+        raise BadConnector(
+            "Validation error: the configuration names no class",
+            hint=f"Add '{CLASS}'='..'; SHOW CONNECTOR PLUGINS; lists the classes.",
+        )
+    if config.get("name", stmt.name) != stmt.name:
+        raise BadConnector(
+            f"Validation error: 'name' is {excerpt(config['name'])}, and the connector is called "
+            f"{excerpt(stmt.name)}",
+            hint="Leave 'name' out. A name of small letters is written in quotes.",
+        )
+    client.plugin(config[CLASS])
+    problems = client.problems(stmt.name, config)
+    if problems:
+        raise BadConnector("Validation error: " + "\n".join(problems))
+    return config
+
+
+def _config(stmt: ast.CreateConnector) -> dict[str, str]:
+    """Return what is sent to Kafka Connect: all of WITH, each value as a text."""
+    config = {}
+    for each in stmt.properties:
+        match each.value:
+            case expr.NullLit() | expr.Variable():
+                raise BadConnector(f"Validation error: {excerpt(each.name)} has no value")
+            case expr.BoolLit(value):
+                config[each.name] = str(value).lower()
+            case literal:
+                config[each.name] = str(literal.value)
+    return config
+
+
+def _shown(config: Mapping[str, str]) -> dict[str, str]:
+    """Return a configuration without its secrets."""
+    return {
+        name: HIDDEN if is_secret(name) else without_secrets(value)
+        for name, value in config.items()
+    }
+
+
+def _exists(stmt: ast.CreateConnector, request: Request) -> e.WarningEntity:
+    return e.WarningEntity(
+        statement_text=masked(request.text),
+        message=f"Connector {excerpt(stmt.name)} already exists",
+    )
+
+
+def _excused(stmt: ast.DropConnector, failed: ConnectorStatementFailed) -> bool:
+    """Return whether there is nothing to drop, and the statement takes that."""
+    return stmt.if_exists and isinstance(failed.__cause__, NoSuchConnector | NoConnectConfigured)
+
+
+def _gone(stmt: ast.DropConnector, request: Request) -> e.WarningEntity:
     return e.WarningEntity(
         statement_text=request.text, message=f"Connector '{excerpt(stmt.name)}' does not exist."
     )
 
 
-def describe(stmt: ast.DescribeConnector, _request: Request) -> NoReturn:
-    """Refuse DESCRIBE CONNECTOR.
-
-    Raises: NoSuchConnector.
-    """
-    raise NoSuchConnector(stmt)
+def _unconfigured(failed: ConnectorStatementFailed) -> str:
+    why = failed.__cause__
+    return why.text().replace("\n", ". ") if isinstance(why, KsqlError) else ""
 
 
-def show(_stmt: ast.Show, request: Request) -> e.Entity:
-    """Answer SHOW CONNECTORS."""
-    return e.warned(e.ConnectorList(statement_text=request.text), ELSEWHERE)
+def _summary(each: Listed) -> c.ConnectorInfo:
+    state = "UNASSIGNED" if each.status is None else each.status.summary()
+    class_name = each.info.config.get(CLASS, "")
+    return c.ConnectorInfo(each.info.name, each.info.type, class_name, state)
 
 
-def show_plugins(_stmt: ast.Show, request: Request) -> e.Entity:
-    """Answer SHOW CONNECTOR PLUGINS."""
-    return e.warned(e.ConnectorPluginsList(statement_text=request.text), ELSEWHERE)
+def _status_form(info: ConnectorInfo, status: ConnectorStatus | None) -> dict[str, object]:
+    """Return a status as Kafka Connect writes it; one that is not known yet is UNASSIGNED."""
+    connector: dict[str, object] = {"state": "UNASSIGNED", "worker_id": "", "trace": None}
+    if status is None:
+        return {"name": info.name, "connector": connector, "tasks": [], "type": info.type}
+    connector = {
+        "state": status.state,
+        "worker_id": status.worker_id,
+        "trace": status.trace or None,
+    }
+    tasks = [
+        {"id": t.id, "state": t.state, "worker_id": t.worker_id, "trace": t.trace or None}
+        for t in status.tasks
+    ]
+    return {"name": status.name, "connector": connector, "tasks": tasks, "type": status.type}
 
 
 HANDLERS: Handlers = {

@@ -1,8 +1,8 @@
 """A dry run: what each statement of a request would do, with the effects of those before it.
 
 The sandbox is the one that every request is checked in. Beyond that the values of INSERT VALUES and
-the keys of DELETE FROM are checked. So are the connector statements, which a request refuses only
-when their turn comes.
+the keys of DELETE FROM are checked. Kafka Connect checks connector statements, which a request
+refuses only when their turn comes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ksql.control.statements import connectors
 from ksql.control.statements import entities as e
 from ksql.control.statements.delete_from import check_delete
 from ksql.control.statements.execute import (
@@ -21,6 +22,7 @@ from ksql.control.statements.execute import (
     split_request,
 )
 from ksql.control.statements.insert_values import check_insert
+from ksql.control.statements.services import ConditionPending
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core import KsqlError
 from ksql.sql.syntax import ast
@@ -41,10 +43,6 @@ class DryRun(e.Entity):
     message: str
     query_id: str | None = None
     upgrade: UpgradeReport | None = field(default=None, metadata=e.OMIT_NONE)
-
-
-_REFUSED_AT_ONCE = (ast.CreateConnector, ast.DropConnector, ast.AlterSystem)
-"""Statements whose handlers change nothing: they only refuse or warn."""
 
 
 def dry_run(
@@ -80,10 +78,15 @@ def _answer(checked: CheckedStatement, request: Request) -> DryRun:
                 check_insert(statement, request, checked.catalog)
             case ast.DeleteFrom():
                 check_delete(statement, request, checked.catalog)
-            case _ if isinstance(statement, _REFUSED_AT_ONCE):
+            case ast.CreateConnector() | ast.DropConnector():
+                message = connectors.check(statement, request)
+                return DryRun(statement_text=connectors.masked(request.text), message=message)
+            case ast.AlterSystem():  # which only refuses
                 HANDLERS[type(statement)](statement, request)
             case _:
                 pass
+    except ConditionPending as waiting:
+        raise RequestFailed(waiting.error, checked.raw.text) from waiting
     except KsqlError as error:
         raise RequestFailed(error, checked.raw.text) from error
     return _answered(checked.prepared, request)

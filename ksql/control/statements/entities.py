@@ -248,25 +248,6 @@ class FunctionName:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorInfo:
-    """One connector."""
-
-    name: str
-    type: str
-    class_name: str
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorPlugin:
-    """One class of connectors."""
-
-    class_name: str
-    type: str
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
 class Variable:
     """One variable of the session."""
 
@@ -388,22 +369,6 @@ class QueryDescriptionEntity(Entity):
 
     type_name = "queryDescription"
     query_description: QueryDescription
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConnectorList(Entity):
-    """SHOW CONNECTORS, which run elsewhere."""
-
-    type_name = "connector_list"
-    connectors: tuple[ConnectorInfo, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConnectorPluginsList(Entity):
-    """SHOW CONNECTOR PLUGINS."""
-
-    type_name = "connector_plugins_list"
-    connectors_plugins: tuple[ConnectorPlugin, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

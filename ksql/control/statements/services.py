@@ -12,6 +12,7 @@ from ksql.control.engine.engine import Engine
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements.entities import Entity
 from ksql.core import KsqlError, PerSecond, QueryId, QueryVersion, Settings, Tally, TooManyRequests
+from ksql.kafka.connect import Connect
 from ksql.sql.plan import QueryPlan
 
 if TYPE_CHECKING:
@@ -241,7 +242,8 @@ class Services:
     limits the rate of distributed statements. ``gaps`` says what the answers so far lack, because
     another server did not answer; once. ``await_rebuild`` waits so many seconds for
     a cut-over, and says what kept it. ``records`` are those of the sources, for EXPLAIN.
-    ``statements`` counts those that were carried out, by kind and outcome.
+    ``statements`` counts those that were carried out, by kind and outcome. ``connect`` is Kafka
+    Connect.
     """
 
     engine: Engine
@@ -261,6 +263,7 @@ class Services:
     await_rebuild: Callable[[QueryVersion, float], str] = lambda _version, _timeout_s: ""
     records: Records = field(default_factory=NoRecords)
     statements: Tally = field(default_factory=Tally)
+    connect: Connect = field(default_factory=Connect)
 
 
 @dataclass

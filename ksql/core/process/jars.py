@@ -1,4 +1,4 @@
-"""The jars of Kafka and of Spark's connector: which they are and where they lie.
+"""The jars of Kafka, Kafka Connect and Spark's connector: which they are and where they lie.
 
 ``jars.toml`` names each by its Maven coordinate and checksum. The set-up fetches them; the
 service only looks them up. Standard library only: the set-up imports it before anything is there.
@@ -18,7 +18,9 @@ from ksql.core.error_table import JARS_MISSING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-JarSet = Literal["broker", "spark"]
+JarSet = Literal["broker", "spark", "connect", "connect-file"]
+"""``connect`` is what its worker needs beyond the broker's, ``connect-file`` a plugin of it."""
+
 LOCK = Path(__file__).with_name("jars.toml")
 _CHUNK_BYTES = 1 << 20
 

@@ -210,9 +210,9 @@ class EmbeddedBroker:
         return self._dir / "server.properties"
 
     def _ports(self) -> tuple[int, int]:
-        if self._port is not None and not _is_free(self._port):
+        if self._port is not None and not is_free(self._port):
             raise PortInUse(self._port, "the embedded Kafka broker")
-        free, controller = _free_ports(2)
+        free, controller = free_ports(2)
         return self._port or self._former_port() or free, controller
 
     def _former_port(self) -> int | None:
@@ -220,7 +220,7 @@ class EmbeddedBroker:
             port = int((self._dir / "port").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        return port if _is_free(port) else None
+        return port if is_free(port) else None
 
     def _write_settings(self, port: int, controller_port: int) -> None:
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -279,7 +279,7 @@ class EmbeddedBroker:
 
     def _said(self) -> str:
         """Return the output of Java and Kafka since this start."""
-        return _read(self._output) + _read(self.log_file, self._log_start)
+        return read_text(self._output) + read_text(self.log_file, self._log_start)
 
     def _end_process(self) -> None:
         if self._child is not None:
@@ -306,7 +306,8 @@ _CAUSE = re.compile(r"Exception|Error|ERROR|FATAL|Caused by|[Uu]nable|[Ff]ailed"
 _PREFIX = re.compile(r"^([-\d]+ [:,\d]+ [A-Z]+ \S+: )?(Caused by: )?([\w.$]+(Exception|Error): )*")
 
 
-def _read(file: Path, start: int = 0) -> str:
+def read_text(file: Path, start: int = 0) -> str:
+    """Return what a log holds from that byte on; nothing if it is not there."""
     try:
         return file.read_bytes()[start:].decode(errors="replace")
     except FileNotFoundError:
@@ -328,7 +329,8 @@ def _has_broker(admin: AdminClient) -> bool:
         return False
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Return whether nobody listens on that port of this machine now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -338,7 +340,7 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return distinct ports that nobody listens on now: all are held until all are found."""
     with contextlib.ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]

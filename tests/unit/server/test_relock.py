@@ -42,8 +42,15 @@ def test_the_lock_file_is_written_as_it_is_read(tmp_path, monkeypatch):
     relock.main()
     packages = locked(lock)
     names = [jar.coordinate for jar in packages]
-    assert names == [*relock.BROKER_ROOTS, "org.x:needed:1", *relock.SPARK_FILES]
-    assert [jar.which for jar in packages] == ["broker"] * 6 + ["spark"] * 4
+    assert names == [
+        *relock.BROKER_ROOTS,
+        "org.x:needed:1",
+        *relock.SPARK_FILES,
+        *relock.CONNECT_ROOTS,  # what they need is the broker's
+        relock.CONNECT_PLUGIN,
+    ]
+    sets = ["broker"] * 6 + ["spark"] * 4 + ["connect", "connect-file"]
+    assert [jar.which for jar in packages] == sets
     needed = packages[5]
     assert needed.sha256 == hashlib.sha256(b"org.x:needed:1").hexdigest()
     assert needed.size_bytes == len(b"org.x:needed:1")

@@ -7,7 +7,6 @@ import pytest
 from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements import entities as e
 from ksql.control.statements import execute as module
-from ksql.control.statements.connectors import ELSEWHERE
 from ksql.control.statements.execute import RequestFailed, SandboxTopics, is_distributed, session
 from ksql.core.errors import ServerError
 from ksql.exec.memory.driver import MemoryRunner
@@ -130,10 +129,10 @@ def test_variables_of_the_request_and_substitution_switched_off():
         ("PRINT s;",
          "The following statement types should be issued to the websocket endpoint '/query': "
          "SELECT and PRINT."),
-        ("DROP CONNECTOR X;", "Connector 'X' does not exist."),
-        ("DESCRIBE CONNECTOR X;", "Connector 'X' does not exist."),
+        ("DROP CONNECTOR X;", "Failed to drop connector X: no Kafka Connect is configured"),
+        ("DESCRIBE CONNECTOR X;", "Failed to describe connector X: no Kafka Connect is configured"),
         ("CREATE SINK CONNECTOR IF NOT EXISTS X WITH ('a'='b');",
-         "Failed to create connector X: connectors run in Kafka Connect"),
+         "Failed to create connector X: no Kafka Connect is configured"),
         ("ALTER SYSTEM 'auto.offset.reset'='earliest';",
          "ALTER SYSTEM requires 'ksql.runtime.feature.shared.enabled' to be true, "
          "but each query has a runtime of its own."),
@@ -235,7 +234,7 @@ def test_a_request_without_statements_is_refused_where_it_comes():
         is_distributed(" ", session(world.services, world.settings, {}, {}))
 
 
-def test_connectors_run_elsewhere_and_end_no_script():
+def test_without_kafka_connect_the_lists_are_empty_and_end_no_script():
     listed, sources, plugins, dropped, _ = World().run(
         "SHOW CONNECTORS; LIST SOURCE CONNECTORS; SHOW CONNECTOR PLUGINS; "
         "DROP CONNECTOR IF EXISTS C; SHOW STREAMS;"
@@ -243,7 +242,12 @@ def test_connectors_run_elsewhere_and_end_no_script():
     assert to_wire(listed) == {
         "@type": "connector_list",
         "statementText": "SHOW CONNECTORS;",
-        "warnings": [{"message": ELSEWHERE}],
+        "warnings": [
+            {
+                "message": "no Kafka Connect is configured. Set ksql.connect.url to the address of "
+                "one, or ksql.connect.embedded=true to start one here."
+            }
+        ],
         "connectors": [],
     }
     assert sources.connectors == ()

@@ -1,0 +1,82 @@
+"""Kafka Connect: a client of its REST interface, and the embedded worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ksql.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ksql.kafka.connect.client import ConnectClient
+    from ksql.kafka.connect.connection import Connect, WatchedConnect
+    from ksql.kafka.connect.errors import (
+        ConnectorExists,
+        ConnectRejects,
+        ConnectStarting,
+        NoConnectConfigured,
+        NoSuchConnector,
+    )
+    from ksql.kafka.connect.model import (
+        CLASS,
+        Config,
+        ConnectorInfo,
+        ConnectorStatus,
+        Listed,
+        Plugin,
+        TaskStatus,
+        known_topics,
+    )
+    from ksql.kafka.connect.settings import (
+        ConnectSettings,
+        WorkerSettings,
+        check_connect,
+        connect_settings,
+        is_embedded,
+        worker_settings,
+    )
+    from ksql.kafka.connect.worker import EmbeddedConnect
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "client": "ConnectClient",
+            "connection": "Connect WatchedConnect",
+            "errors": (
+                "ConnectRejects ConnectStarting ConnectorExists NoConnectConfigured NoSuchConnector"
+            ),
+            "model": (
+                "CLASS Config ConnectorInfo ConnectorStatus Listed Plugin TaskStatus known_topics"
+            ),
+            "settings": (
+                "ConnectSettings WorkerSettings check_connect connect_settings is_embedded "
+                "worker_settings"
+            ),
+            "worker": "EmbeddedConnect",
+        },
+    )
+
+__all__ = [
+    "CLASS",
+    "Config",
+    "Connect",
+    "ConnectClient",
+    "ConnectRejects",
+    "ConnectSettings",
+    "ConnectStarting",
+    "ConnectorExists",
+    "ConnectorInfo",
+    "ConnectorStatus",
+    "EmbeddedConnect",
+    "Listed",
+    "NoConnectConfigured",
+    "NoSuchConnector",
+    "Plugin",
+    "TaskStatus",
+    "WatchedConnect",
+    "WorkerSettings",
+    "check_connect",
+    "connect_settings",
+    "is_embedded",
+    "known_topics",
+    "worker_settings",
+]

@@ -1,0 +1,302 @@
+"""A client of Kafka Connect's REST interface; each call has one limit of time for all it does.
+
+Source: Apache Kafka documentation, Kafka Connect, REST API.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from ksql.core import HIDDEN, KsqlError, is_secret
+from ksql.kafka.connect import model
+from ksql.kafka.connect.errors import (
+    ConnectBroke,
+    ConnectBusy,
+    ConnectFailed,
+    ConnectForbids,
+    ConnectorExists,
+    ConnectRejects,
+    ConnectTooSlow,
+    ConnectUnreachable,
+    NoSuchConnector,
+    NotConnect,
+    UnknownPlugin,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ksql.kafka.connect.model import (
+        Config,
+        ConnectorInfo,
+        ConnectorStatus,
+        Listed,
+        Plugin,
+    )
+    from ksql.kafka.connect.settings import ConnectSettings
+
+T = TypeVar("T")
+_MOST_BYTES: Final = 32 << 20
+_REST_S: Final = 0.1
+_FORBIDDEN: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+class _Conflict(KsqlError):
+    """Kafka Connect answers 409: the name is taken, or the workers are busy with themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The answer to a request whose status is no error."""
+
+    path: str
+    status: int
+    body: bytes
+
+
+class ConnectClient:
+    """Kafka Connect as statements use it; for any number of threads.
+
+    Every method may raise ConnectUnreachable, ConnectTooSlow, ConnectBroke, NotConnect,
+    ConnectForbids, ConnectBusy, ConnectRejects and ConnectFailed.
+    """
+
+    def __init__(self, settings: ConnectSettings) -> None:
+        self.url = settings.url
+        self.embedded = settings.embedded
+        self._timeout_s = settings.timeout_s
+        self._credentials = settings.credentials
+        self._http = httpx.Client(
+            timeout=settings.timeout_s,
+            verify=settings.tls if settings.tls is not None else True,
+            trust_env=False,
+            headers={"accept": "application/json"},
+        )
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all connectors, sorted."""
+        return self._read(self._get("/connectors"), _names)
+
+    def connectors(self) -> tuple[Listed, ...]:
+        """Return all connectors by name, with configuration and status.
+
+        Connect leaves out those that have no status yet: they are looked up one by one.
+        """
+        names = self.names()
+        answer = self._get("/connectors?expand=info&expand=status")
+        known = self._read(answer, _listed)
+        missing = [name for name in names if name not in known]
+        for name in missing:
+            try:
+                known[name] = model.Listed(self.info(name), None)
+            except NoSuchConnector:  # dropped meanwhile
+                continue
+        return tuple(known[name] for name in sorted(known))
+
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Return the classes of connectors that can be made."""
+        return self._read(self._get("/connector-plugins"), _plugins)
+
+    def plugin(self, class_name: str) -> Plugin:
+        """Return the plugin that ``connector.class`` means.
+
+        Raises: UnknownPlugin, which names the known ones.
+        """
+        known = self.plugins()
+        for plugin in known:
+            if class_name in plugin.names:
+                return plugin
+        raise UnknownPlugin(class_name, known, embedded=self.embedded)
+
+    def problems(self, name: str, config: Config) -> tuple[str, ...]:
+        """Return what the connector's class finds wrong with a configuration."""
+        sent = {"name": name, **config}
+        path = f"/connector-plugins/{_quoted(config[model.CLASS])}/config/validate"
+        return self._read(self._request("PUT", path, sent, config), model.problems_of)
+
+    def create(self, name: str, config: Config) -> ConnectorInfo:
+        """Make a connector.
+
+        Raises: ConnectorExists.
+        """
+        try:
+            answer = self._request("POST", "/connectors", {"name": name, "config": config}, config)
+        except _Conflict as conflict:
+            raise ConnectorExists(name) from conflict
+        return self._read(answer, model.info_of)
+
+    def delete(self, name: str) -> None:
+        """Delete a connector.
+
+        Raises: NoSuchConnector.
+        """
+        self._request("DELETE", f"/connectors/{_quoted(name)}", name=name)
+
+    def info(self, name: str) -> ConnectorInfo:
+        """Return a connector's configuration.
+
+        Raises: NoSuchConnector.
+        """
+        return self._read(self._get(f"/connectors/{_quoted(name)}", name), model.info_of)
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        """Return a connector's state; None as long as no worker has reported it."""
+        try:
+            answer = self._get(f"/connectors/{_quoted(name)}/status", name)
+        except NoSuchConnector:
+            return None
+        return self._read(answer, model.status_of)
+
+    def topics(self, name: str) -> tuple[str, ...]:
+        """Return the topics that a connector has used so far."""
+        answer = self._get(f"/connectors/{_quoted(name)}/topics", name)
+        return self._read(answer, lambda form: model.topics_of(form, name))
+
+    def is_ready(self) -> bool:
+        """Return whether a worker takes requests; for the embedded one."""
+        try:
+            return self._http.get(f"{self.url}/health").status_code == HTTPStatus.OK
+        except httpx.HTTPError:
+            return False
+
+    # --- requests
+
+    def _get(self, path: str, name: str = "") -> _Answer:
+        return self._request("GET", path, name=name)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        config: Config | None = None,
+        *,
+        name: str = "",
+    ) -> _Answer:
+        """Send it, again while the workers are busy with themselves; ``name`` may be unknown.
+
+        The answer has none of the secrets of ``config``, which is sent.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            status, content = self._sent(method, path, body, deadline)
+            content = _without_secrets(content, config or {})
+            if status < HTTPStatus.BAD_REQUEST:
+                return _Answer(path, status, content)
+            error = self._error(path, status, content, name)
+            if not isinstance(error, ConnectBusy) or time.monotonic() + _REST_S > deadline:
+                raise error
+            time.sleep(_REST_S)
+
+    def _sent(
+        self, method: str, path: str, body: Mapping[str, Any] | None, deadline: float
+    ) -> tuple[int, bytes]:
+        changing = method in ("POST", "DELETE")
+        auth = None if self._credentials is None else self._credentials.pair()
+        more: dict[str, Any] = {} if auth is None else {"auth": auth}
+        slow = ConnectTooSlow(self.url, self._timeout_s, changing=changing)
+        content = bytearray()
+        try:
+            with self._http.stream(method, self.url + path, json=body, **more) as answer:
+                for part in answer.iter_bytes():
+                    content += part
+                    if time.monotonic() > deadline:
+                        raise slow
+                    if len(content) > _MOST_BYTES:
+                        raise NotConnect(self.url, path, answer.status_code, bytes(content))
+                return answer.status_code, bytes(content)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise ConnectUnreachable(self.url, _reason(error)) from error
+        except httpx.TimeoutException as error:
+            raise slow from error
+        except httpx.HTTPError as error:
+            raise ConnectBroke(self.url, _reason(error), changing=changing) from error
+        except httpx.InvalidURL as error:
+            raise ConnectUnreachable(self.url, str(error)) from error
+
+    def _error(self, path: str, status: int, content: bytes, name: str) -> KsqlError:
+        """Return the error that an answer means."""
+        said = _message(content)
+        if status in _FORBIDDEN:
+            return ConnectForbids(self.url, status, said)
+        if status == HTTPStatus.NOT_FOUND and said and name:
+            return NoSuchConnector(name)
+        if not said or status == HTTPStatus.NOT_FOUND:  # the schema registry's address, say
+            return NotConnect(self.url, path, status, content)
+        if status == HTTPStatus.CONFLICT:
+            return _Conflict(said) if "already exists" in said else ConnectBusy(said)
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return ConnectFailed(said)
+        return ConnectRejects(said)
+
+    def _read(self, answer: _Answer, read: Callable[[Any], T]) -> T:
+        """Read an answer's form.
+
+        Raises: NotConnect.
+        """
+        try:
+            return read(json.loads(answer.body))
+        except (ValueError, model.NotThatForm) as error:
+            raise NotConnect(self.url, answer.path, answer.status, answer.body) from error
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _message(content: bytes) -> str:
+    """Return the message of an error of Kafka Connect; empty for any other answer."""
+    try:
+        form = json.loads(content)
+        return str(form["message"]) if "error_code" in form else ""
+    except (ValueError, TypeError, KeyError):
+        return ""
+
+
+def _names(form: Any) -> tuple[str, ...]:
+    if not isinstance(form, list) or not all(isinstance(name, str) for name in form):
+        raise model.NotThatForm
+    return tuple(sorted(form))
+
+
+def _plugins(form: Any) -> tuple[Plugin, ...]:
+    if not isinstance(form, list):
+        raise model.NotThatForm
+    plugins = map(model.plugin_of, form)
+    return tuple(sorted(plugins, key=lambda plugin: (plugin.class_name, plugin.version)))
+
+
+def _listed(form: Any) -> dict[str, Listed]:
+    if not isinstance(form, dict):
+        raise model.NotThatForm
+    try:
+        return {
+            str(name): model.Listed(model.info_of(each["info"]), model.status_of(each["status"]))
+            for name, each in form.items()
+        }
+    except (KeyError, TypeError) as error:
+        raise model.NotThatForm from error
+
+
+def _without_secrets(content: bytes, config: Config) -> bytes:
+    """Return what Kafka Connect answers without the secrets that were sent to it."""
+    for name, value in config.items():
+        if is_secret(name) and value:
+            for written in (value, json.dumps(value)[1:-1]):
+                content = content.replace(written.encode(), HIDDEN.encode())
+    return content

@@ -1,0 +1,201 @@
+"""Where Kafka Connect is and how to talk to it, from the server's configuration."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from ksql.core import comma_list, without_secrets
+from ksql.http import client_context
+from ksql.kafka.connect.errors import (
+    EMBEDDED,
+    TIMEOUT,
+    URL,
+    BadConnectSetting,
+    BadCredentials,
+)
+
+if TYPE_CHECKING:
+    from ksql.core import Settings
+
+_SOURCE: Final = "ksql.connect.basic.auth.credentials.source"
+_FILE: Final = "ksql.connect.basic.auth.credentials.file"
+_RELOAD: Final = "ksql.connect.basic.auth.credentials.reload"
+_PREFIX: Final = "ksql.connect."
+_WORKER_CONFIG: Final = "ksql.connect.worker.config"
+_PLUGINS: Final = "ksql.connect.plugin.path"
+_IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
+_LINE: Final = re.compile(r"^\s*(username|password)\s*[=:]\s*(.*?)\s*$", re.MULTILINE)
+
+
+class Credentials:
+    """The user for Kafka Connect, from a file that may be read again when it has changed."""
+
+    def __init__(self, file: Path, *, reload: bool) -> None:
+        """Read the file.
+
+        Raises: BadCredentials.
+        """
+        self._file, self._reload = file, reload
+        self._time, self._pair = self._read()
+
+    def pair(self) -> tuple[str, str]:
+        """Return user and password; those read last if the file cannot be used at present."""
+        if self._reload and _modified(self._file) not in (self._time, 0):
+            try:
+                self._time, self._pair = self._read()
+            except BadCredentials:
+                return self._pair  # it is being written
+        return self._pair
+
+    def _read(self) -> tuple[int, tuple[str, str]]:
+        modified = _modified(self._file)
+        try:
+            pairs = dict(_LINE.findall(self._file.read_text(encoding="utf-8")))
+        except OSError as error:
+            why = f"cannot be read: {error.strerror or error}"
+            raise BadCredentials(self._file, why) from error
+        except UnicodeDecodeError as error:
+            raise BadCredentials(self._file, "is no UTF-8 text") from error
+        if len(pairs) != 2:
+            raise BadCredentials(self._file, "does not hold a user and a password")
+        return modified, (pairs["username"], pairs["password"])
+
+
+def _modified(file: Path) -> int:
+    """Return when the file was changed last, in ns; 0 if it is not there."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@dataclass(frozen=True)
+class ConnectSettings:
+    """Where Kafka Connect is; ``embedded`` says whether this server runs it."""
+
+    url: str
+    timeout_s: float = 5.0
+    credentials: Credentials | None = None
+    tls: ssl.SSLContext | None = None
+    embedded: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings:
+    """How the embedded worker is to be: ``more`` is the text of a user's own file of properties."""
+
+    plugins: tuple[str, ...] = ()
+    files: bool = False
+    heap_mb: int = 512
+    more: str = ""
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    service_id: str = "default_"
+    replicas: int = 1
+
+
+def is_embedded(settings: Settings) -> bool:
+    """Return whether this server is to run a worker of its own."""
+    return settings.flag(EMBEDDED) or bool(settings.text(_WORKER_CONFIG))
+
+
+def connect_settings(settings: Settings, own_url: str = "") -> ConnectSettings | None:
+    """Return where Kafka Connect is, None if nothing says so; ``own_url`` is the worker's here.
+
+    Raises: BadConnectSetting, BadCredentials, NoPemStore, BadKeyStore, BadTrustStore.
+    """
+    url = own_url or settings.text(URL)
+    timeout_s = settings.number(TIMEOUT) / 1000
+    if not url:
+        return None
+    if own_url:
+        return ConnectSettings(own_url, timeout_s, embedded=True)
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadConnectSetting(
+            URL, f"is no address: {without_secrets(url)}", "Write it as http://HOST:8083."
+        )
+    tls = _tls(settings) if parts.scheme == "https" else None
+    return ConnectSettings(url.rstrip("/"), timeout_s, _credentials(settings), tls)
+
+
+def check_connect(settings: Settings) -> None:
+    """Refuse settings of Kafka Connect that cannot be used.
+
+    Raises: BadConnectSetting, BadCredentials, NoPemStore, BadKeyStore, BadTrustStore.
+    """
+    connect_settings(settings)
+    if not is_embedded(settings):
+        return
+    if settings.text(URL):
+        raise BadConnectSetting(
+            EMBEDDED,
+            f"is set, and {URL} names another Kafka Connect",
+            "Keep one of the two.",
+        )
+    worker_settings(settings)
+
+
+def worker_settings(settings: Settings) -> WorkerSettings:
+    """Return how the embedded worker is to be, but for its Kafka.
+
+    Raises: BadConnectSetting.
+    """
+    plugins = tuple(comma_list(settings.text(_PLUGINS)))
+    paths = tuple(str(Path(each).expanduser().absolute()) for each in plugins)
+    for path in paths:
+        if not Path(path).exists():
+            raise BadConnectSetting(_PLUGINS, f"names {path}, which does not exist", "Make it.")
+    return WorkerSettings(
+        plugins=paths,
+        files=settings.flag("ksql.connect.embedded.files"),
+        heap_mb=settings.number("ksql.connect.embedded.heap.mb"),
+        more=_worker_file(settings.text(_WORKER_CONFIG)),
+        service_id=settings.text("ksql.service.id"),
+        replicas=settings.number("ksql.internal.topic.replicas"),
+    )
+
+
+def _worker_file(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConnectSetting(
+            _WORKER_CONFIG,
+            f"names {path}, which cannot be read: {error}",
+            "Name a file of properties of Kafka Connect's worker.",
+        ) from error
+
+
+def _credentials(settings: Settings) -> Credentials | None:
+    if settings.text(_SOURCE).upper() != "FILE":
+        return None
+    path = settings.text(_FILE)
+    if not path:
+        raise BadConnectSetting(_SOURCE, "is FILE, and no file is named", f"Name one: {_FILE}=FILE")
+    return Credentials(Path(path).expanduser(), reload=settings.flag(_RELOAD))
+
+
+def _tls(settings: Settings) -> ssl.SSLContext:
+    """Return the client's side of TLS: ``ksql.connect.ssl.*``, else the server's own ``ssl.*``."""
+    shared = {name: value for name, value in settings.server.items() if name.startswith("ssl.")}
+    own = {
+        name.removeprefix(_PREFIX): value
+        for name, value in settings.server.items()
+        if name.startswith(f"{_PREFIX}ssl.") and value
+    }
+    for kind in ("truststore", "keystore"):
+        if f"ssl.{kind}.location" in own:
+            own.setdefault(f"ssl.{kind}.type", "PEM")
+    context = client_context({**shared, **own})
+    stated = settings.server.get(f"{_PREFIX}{_IDENTIFICATION}", "https")
+    if stated.lower() != "https":
+        context.check_hostname = False
+    return context

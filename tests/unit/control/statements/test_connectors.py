@@ -1,0 +1,288 @@
+"""Statements about connectors, over a service in memory and a small Kafka Connect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ksql.control.statements.connectors import masked
+from ksql.control.statements.dry_run import dry_run
+from ksql.control.statements.execute import RequestFailed
+from ksql.core.config import Settings
+from ksql.kafka.connect import Connect, connect_settings
+from ksql.kafka.connect.errors import ConnectStarting
+from server.errors import body_of
+from server.wire import to_wire as _to_wire
+from tests.unit.kafka.connect.fake import FILE_SINK, FILE_SOURCE, dies, running
+from tests.unit.world import World
+
+CREATE = (
+    "CREATE SOURCE CONNECTOR `lines` WITH ('connector.class'='FileStreamSource', "
+    "'file'='/in.txt', `topic`='lines', 'tasks.max'=1, \"db.password\"='hun''ter2');"
+)
+MASKED = (
+    "CREATE SOURCE CONNECTOR `lines` WITH ('connector.class'='FileStreamSource', "
+    "'file'='[string]', `topic`='[string]', 'tasks.max'='[string]', \"db.password\"='[string]');"
+)
+SOURCE = {"connector.class": FILE_SOURCE, "file": "/in.txt", "topic": "lines"}
+SINK = {"connector.class": FILE_SINK, "file": "/out.txt", "topics": "lines"}
+
+
+@pytest.fixture
+def fake():
+    with running() as worker:
+        yield worker
+
+
+@pytest.fixture
+def world(fake):
+    made = World()
+    made.services.connect = Connect(connect_settings(Settings({"ksql.connect.url": fake.url})))
+    yield made
+    made.services.connect.close()
+
+
+def to_wire(entity) -> Any:
+    return _to_wire(entity)
+
+
+def dry(world, text) -> list[Any]:
+    return list(dry_run(text, world.services, world.settings, {}, {}))
+
+
+def refused(world, text):
+    """What a client sees of a request that fails."""
+    with pytest.raises(RequestFailed) as caught:
+        world.run(text)
+    return body_of(caught.value)
+
+
+class TestCreate:
+    def test_the_configuration_is_sent_and_its_secrets_are_not_shown(self, world, fake):
+        [made] = world.run(CREATE)
+        assert to_wire(made) == {
+            "@type": "connector_info",
+            "statementText": MASKED,
+            "warnings": [],
+            "info": {
+                "name": "lines",
+                "config": {
+                    "connector.class": "FileStreamSource",
+                    "file": "/in.txt",
+                    "topic": "lines",
+                    "tasks.max": "1",
+                    "db.password": "***",
+                    "name": "lines",
+                },
+                "tasks": [],
+                "type": "source",
+            },
+        }
+        assert fake.connectors["lines"]["db.password"] == "hun'ter2"
+
+    def test_if_not_exists(self, world):
+        world.run(CREATE)
+        again = CREATE.replace("CONNECTOR", "CONNECTOR IF NOT EXISTS")
+        [answer] = world.run(again)
+        assert answer.type_name == "warning_entity"
+        assert answer.message == "Connector lines already exists"
+        assert "hunter" not in answer.statement_text
+
+    def test_a_name_that_is_taken(self, world):
+        world.run(CREATE)
+        body = refused(world, CREATE)
+        assert body["error_code"] == 40900
+        assert body["statementText"] == MASKED
+        assert body["message"].startswith(
+            "line 1:1: Failed to create connector lines: Connector lines already exists\nChoose"
+        )
+
+    @pytest.mark.parametrize(
+        ("written", "instead", "said"),
+        [
+            ("FileStreamSource", "Jdbc", "no connector of the class Jdbc\nIt has: " + FILE_SINK),
+            ("'connector.class'='FileStreamSource', ", "", "the configuration names no class"),
+            ("`topic`='lines'", "name='LINES'", "'name' is LINES, and the connector is called lines"),
+            ("`topic`='lines'", "`topic`=NULL", "topic has no value"),
+        ],
+    )
+    def test_what_is_wrong_is_said_before_anything_is_made(
+        self, world, fake, written, instead, said
+    ):
+        body = refused(world, CREATE.replace(written, instead))
+        assert said in body["message"]
+        assert body["error_code"] == 40001
+        assert fake.connectors == {}
+
+    def test_what_the_class_finds_wrong(self, world, fake):
+        fake.problems = {"file": ["is a directory"], "topic": ["must be one"]}
+        body = refused(world, CREATE)
+        assert (
+            "Failed to create connector lines: Validation error: file - is a directory\n"
+            "topic - must be one"
+        ) in body["message"]
+
+    def test_a_connector_of_the_other_direction_is_made_with_a_warning(self, world):
+        [answer] = world.run(CREATE.replace("SOURCE", "SINK"))
+        assert [w.message for w in answer.warnings] == ["FileStreamSource is a source connector."]
+
+    def test_the_worker_dies_meanwhile(self, world, fake):
+        fake.instead("POST", "/connectors", dies)
+        body = refused(world, CREATE)
+        assert body["error_code"] == 50000
+        assert "look with SHOW CONNECTORS;" in body["message"]
+
+    def test_it_is_in_no_command_topic(self, world):
+        world.run(CREATE + "DROP CONNECTOR `lines`;")
+        assert world.log.commands == []
+
+
+class TestLooking:
+    def test_the_list(self, world, fake):
+        fake.put("lines", SOURCE)
+        fake.put("out", SINK, tasks=2, state="FAILED", trace="no room")
+        sources, sinks, both = world.run(
+            "SHOW SOURCE CONNECTORS; LIST SINK CONNECTORS; SHOW CONNECTORS;"
+        )
+        assert to_wire(both)["connectors"] == [
+            {
+                "name": "lines",
+                "type": "source",
+                "className": FILE_SOURCE,
+                "state": "RUNNING (1/1 tasks RUNNING)",
+            },
+            {
+                "name": "out",
+                "type": "sink",
+                "className": FILE_SINK,
+                "state": "WARNING (0/2 tasks RUNNING)",
+            },
+        ]
+        assert [each.name for each in sources.connectors] == ["lines"]
+        assert [each.name for each in sinks.connectors] == ["out"]
+
+    def test_the_plugins(self, world):
+        [answer] = world.run("SHOW CONNECTOR PLUGINS;")
+        assert to_wire(answer)["connectorsPlugins"][0] == {
+            "className": FILE_SINK,
+            "type": "sink",
+            "version": "4.1.1",
+        }
+
+    def test_a_connector_with_its_sources(self, world, fake):
+        world.run("CREATE STREAM L (L STRING) WITH (KAFKA_TOPIC='lines', PARTITIONS=1);")
+        fake.put("out", SINK, state="FAILED", trace="java.io: no room")
+        [answer] = world.run("DESCRIBE CONNECTOR `out`;")
+        form = to_wire(answer)
+        assert form["connectorClass"] == FILE_SINK
+        assert form["status"] == {
+            "name": "out",
+            "connector": {"state": "RUNNING", "worker_id": "127.0.0.1:8083", "trace": None},
+            "tasks": [
+                {
+                    "id": 0,
+                    "state": "FAILED",
+                    "worker_id": "127.0.0.1:8083",
+                    "trace": "java.io: no room",
+                }
+            ],
+            "type": "sink",
+        }
+        assert [source["name"] for source in form["sources"]] == ["L"]
+        assert form["topics"] == ["lines"]
+
+    def test_one_that_has_just_been_made(self, world):
+        world.run(CREATE)
+        [answer] = world.run("DESCRIBE CONNECTOR `lines`;")
+        assert answer.status["connector"]["state"] == "UNASSIGNED"
+
+    def test_one_that_is_not_there(self, world):
+        body = refused(world, "DESCRIBE CONNECTOR c;")
+        assert body["error_code"] == 40400
+        assert "Failed to describe connector C: Connector 'C' does not exist." in body["message"]
+        assert "upper case" in body["message"]
+
+
+class TestDrop:
+    def test_it_is_gone(self, world, fake):
+        fake.put("lines", SOURCE)
+        [answer] = world.run("DROP CONNECTOR `lines`;")
+        assert to_wire(answer) == {
+            "@type": "drop_connector",
+            "statementText": "DROP CONNECTOR `lines`;",
+            "warnings": [],
+            "connectorName": "lines",
+        }
+        assert fake.connectors == {}
+
+    def test_one_that_is_not_there(self, world):
+        assert refused(world, "DROP CONNECTOR c;")["error_code"] == 40400
+        [answer] = world.run("DROP CONNECTOR IF EXISTS c;")
+        assert answer.message == "Connector 'C' does not exist."
+
+
+class TestDryRun:
+    def test_nothing_is_made_or_dropped(self, world, fake):
+        fake.put("old", SOURCE)
+        made, dropped, gone = dry(
+            world, CREATE + "DROP CONNECTOR `old`; DROP CONNECTOR IF EXISTS c;"
+        )
+        assert (made.message, made.statement_text) == ("Created connector lines", MASKED)
+        assert dropped.message == "Dropped connector old"
+        assert gone.message == "Connector 'C' does not exist."
+        assert list(fake.connectors) == ["old"]
+
+    def test_what_would_be_refused(self, world):
+        with pytest.raises(RequestFailed, match="no connector of the class"):
+            dry(world, CREATE.replace("Stream", ""))
+
+
+class Starting(Connect):
+    """A worker that does not answer before it is asked the second time."""
+
+    def __init__(self, settings):
+        super().__init__(settings)
+        self.asked = 0
+
+    def client(self):
+        self.asked += 1
+        if self.asked == 1:
+            raise ConnectStarting("")
+        return super().client()
+
+
+class TestStarting:
+    def test_a_statement_waits_for_an_embedded_worker_without_a_thread(self, fake):
+        world = World()
+        settings = connect_settings(Settings({"ksql.connect.url": fake.url}))
+        world.services.connect = Starting(settings)
+        running_ = world.running("SHOW CONNECTORS;")
+        assert running_.proceed() is None
+        assert running_.proceed()[0].connectors == ()
+
+    def test_a_dry_run_does_not_wait(self, fake):
+        world = World()
+        settings = connect_settings(Settings({"ksql.connect.url": fake.url}))
+        world.services.connect = Starting(settings)
+        with pytest.raises(RequestFailed, match="does not answer yet"):
+            dry(world, "DROP CONNECTOR c;")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (CREATE, MASKED),
+        ("SHOW CONNECTORS; SET 'a'='b';", "SHOW CONNECTORS; SET 'a'='b';"),
+        (
+            "SET 'a'='b'; create sink\n connector x with (\"Connector.Class\"='k', k = -1.5 )",
+            "SET 'a'='b'; create sink\n connector x with (\"Connector.Class\"='k', "
+            "k = '[string]' )",
+        ),
+        ("CREATE SINK CONNECTOR x WITH (a='open", "CREATE SINK CONNECTOR x WITH (a='[string]'"),
+        ("CREATE SINK CONNECTOR x WITH (a=${secret});",
+         "CREATE SINK CONNECTOR x WITH (a='[string]');"),
+    ],
+)  # fmt: skip
+def test_values_are_masked_in_any_text(text, shown):
+    assert masked(text) == shown
