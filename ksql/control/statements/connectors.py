@@ -151,6 +151,10 @@ def describe(stmt: ast.DescribeConnector, request: Request) -> e.Entity:
             text = f"Could not list related topics due to error: {refused.message}"
             warnings = (e.EntityWarning(text),)
     topics = known_topics(info.config, active)
+    there = request.services.monitor.topics() if topics else {}
+    warnings += tuple(
+        e.EntityWarning(f"Topic {topic} does not exist.") for topic in topics if topic not in there
+    )
     catalog = sorted(request.engine.catalog.sources.values(), key=lambda source: source.name)
     return c.ConnectorDescription(
         statement_text=request.text,
@@ -238,7 +242,7 @@ def _checked(stmt: ast.CreateConnector, client: ConnectClient) -> Mapping[str, s
             f"{excerpt(stmt.name)}",
             hint="Leave 'name' out. A name of small letters is written in quotes.",
         )
-    client.plugin(config[CLASS])
+    config = {**client.defaults(client.plugin(config[CLASS])), **config}
     problems = client.problems(stmt.name, config)
     if problems:
         raise BadConnector("Validation error: " + "\n".join(problems))

@@ -23,6 +23,7 @@ from ksql.kafka.connect.errors import (
     ConnectForbids,
     ConnectorExists,
     ConnectRejects,
+    ConnectStarting,
     ConnectTooSlow,
     ConnectUnreachable,
     NoSuchConnector,
@@ -65,7 +66,8 @@ class ConnectClient:
     """Kafka Connect as statements use it; for any number of threads.
 
     Every method may raise ConnectUnreachable, ConnectTooSlow, ConnectBroke, NotConnect,
-    ConnectForbids, ConnectBusy, ConnectRejects and ConnectFailed.
+    ConnectForbids, ConnectBusy, ConnectRejects and ConnectFailed. An embedded worker that cannot be
+    reached is ConnectStarting: it is started again.
     """
 
     def __init__(self, settings: ConnectSettings) -> None:
@@ -118,6 +120,13 @@ class ConnectClient:
             if class_name in plugin.names:
                 return plugin
         raise UnknownPlugin(class_name, known, embedded=self.embedded)
+
+    def defaults(self, plugin: Plugin) -> Config:
+        """Return what a connector's configuration has here if a statement does not say otherwise.
+
+        The embedded broker makes no topics by itself, so an embedded worker makes those of sources.
+        """
+        return model.CREATE_TOPICS if self.embedded and plugin.type == "source" else {}
 
     def problems(self, name: str, config: Config) -> tuple[str, ...]:
         """Return what the connector's class finds wrong with a configuration."""
@@ -217,6 +226,8 @@ class ConnectClient:
                         raise NotConnect(self.url, path, answer.status_code, bytes(content))
                 return answer.status_code, bytes(content)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            if self.embedded:  # it has just ended, and is started again
+                raise ConnectStarting(_reason(error)) from error
             raise ConnectUnreachable(self.url, _reason(error)) from error
         except httpx.TimeoutException as error:
             raise slow from error

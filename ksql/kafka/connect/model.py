@@ -11,6 +11,10 @@ Config = Mapping[str, str]
 
 CLASS: Final = "connector.class"
 RUNNING: Final = "RUNNING"
+CREATE_TOPICS: Final[Config] = {
+    f"topic.creation.default.{name}": "-1" for name in ("partitions", "replication.factor")
+}
+"""A source makes its topics, with the broker's own defaults."""
 
 
 class NotThatForm(Exception):
@@ -118,7 +122,7 @@ def status_of(form: Any) -> ConnectorStatus:
             str(form["name"]),
             str(connector["state"]),
             str(connector["worker_id"]),
-            str(connector.get("trace") or ""),
+            str(connector.get("trace") or "").strip(),
             tuple(tasks),
             str(form.get("type") or "unknown"),
         )
@@ -127,7 +131,7 @@ def status_of(form: Any) -> ConnectorStatus:
 
 
 def _task(form: Any) -> TaskStatus:
-    trace = str(form.get("trace") or "")
+    trace = str(form.get("trace") or "").strip()
     return TaskStatus(int(form["id"]), str(form["state"]), str(form["worker_id"]), trace)
 
 

@@ -76,10 +76,12 @@ class EmbeddedConnect:
         return self.url
 
     def ending(self) -> str:
-        """Return why it is not running, with the last thing it said."""
+        """Return why it is not running, with the last thing it said unless it was killed."""
         how = self._child.ending if self._child is not None else "it could not be started"
-        said = read_text(self._output) + read_text(self.log_file, self._log_start)
-        return f"{how}: {last_meaningful_line(said)} Its log is {self.log_file}."
+        if "signal" not in how:
+            said = read_text(self._output) + read_text(self.log_file, self._log_start)
+            how = f"{how}: {last_meaningful_line(said).rstrip('.')}"
+        return f"{how}. Its log is {self.log_file}."
 
     def ask_to_end(self) -> None:
         """Have it end in good order; does not wait."""

@@ -15,7 +15,7 @@ from ksql.kafka.connect.errors import ConnectStarting
 from server.errors import body_of
 from server.wire import to_wire as _to_wire
 from tests.unit.kafka.connect.fake import FILE_SINK, FILE_SOURCE, dies, running
-from tests.unit.world import World
+from tests.unit.world import StillMonitor, World
 
 CREATE = (
     "CREATE SOURCE CONNECTOR `lines` WITH ('connector.class'='FileStreamSource', "
@@ -38,6 +38,7 @@ def fake():
 @pytest.fixture
 def world(fake):
     made = World()
+    made.services.monitor = Monitor(made.topics)
     made.services.connect = Connect(connect_settings(Settings({"ksql.connect.url": fake.url})))
     yield made
     made.services.connect.close()
@@ -56,6 +57,21 @@ def refused(world, text):
     with pytest.raises(RequestFailed) as caught:
         world.run(text)
     return body_of(caught.value)
+
+
+class Monitor(StillMonitor):
+    """Knows the topics of the service in memory."""
+
+    def __init__(self, topics):
+        self._topics = topics
+
+    def topics(self):
+        return {name: [1] for name in self._topics.known}
+
+
+def refuses(handler):
+    body = b'{"error_code": 403, "message": "tracking is off"}'
+    handler.plain(400, body, "application/json")
 
 
 class TestCreate:
@@ -133,6 +149,13 @@ class TestCreate:
         assert body["error_code"] == 50000
         assert "look with SHOW CONNECTORS;" in body["message"]
 
+    def test_an_embedded_worker_makes_the_topics_of_sources(self, world, fake):
+        settings = connect_settings(Settings({}), own_url=fake.url)
+        world.services.connect = Connect(settings)
+        world.run(CREATE + "CREATE SINK CONNECTOR s WITH ('connector.class'='FileStreamSink');")
+        assert fake.connectors["lines"]["topic.creation.default.partitions"] == "-1"
+        assert "topic.creation.default.partitions" not in fake.connectors["S"]
+
     def test_it_is_in_no_command_topic(self, world):
         world.run(CREATE + "DROP CONNECTOR `lines`;")
         assert world.log.commands == []
@@ -191,6 +214,16 @@ class TestLooking:
         }
         assert [source["name"] for source in form["sources"]] == ["L"]
         assert form["topics"] == ["lines"]
+        assert form["warnings"] == []
+
+    def test_topics_that_do_not_exist_are_named(self, world, fake):
+        fake.put("out", SINK)
+        fake.instead("GET", "/connectors/out/topics", refuses)
+        [answer] = world.run("DESCRIBE CONNECTOR `out`;")
+        assert [warning.message for warning in answer.warnings] == [
+            "Could not list related topics due to error: tracking is off",
+            "Topic lines does not exist.",
+        ]
 
     def test_one_that_has_just_been_made(self, world):
         world.run(CREATE)

@@ -21,6 +21,7 @@ from ksql.kafka.connect.errors import (
     ConnectForbids,
     ConnectorExists,
     ConnectRejects,
+    ConnectStarting,
     ConnectTooSlow,
     ConnectUnreachable,
     NoSuchConnector,
@@ -122,6 +123,11 @@ class TestFailures:
             client_of(url).names()
         assert "hunter2" not in caught.value.text()
         assert "ksql.connect.url" in caught.value.hint
+
+    def test_an_embedded_worker_that_has_just_ended_comes_back(self):
+        settings = connect_settings(Settings({}), own_url="http://127.0.0.1:9")
+        with pytest.raises(ConnectStarting):
+            ConnectClient(settings).names()
 
     def test_a_name_that_is_taken(self, fake, client):
         fake.put("c", SOURCE)

@@ -141,6 +141,7 @@ class TestConfiguration:
         assert "status.storage.replication.factor=3" in lines
         assert "plugin.path=/opt/p,/opt/q.jar" in lines
         assert "listeners=http://127.0.0.1:8083" in lines
+        assert "plugin.discovery=hybrid_warn" in lines
         assert lines[-1] == "offset.flush.interval.ms=10"
 
     @pytest.mark.parametrize(
