@@ -4,8 +4,8 @@ Types and bounds of single properties are checked where the configuration is rea
 
 Open ports without a password are refused, unless an operator states that nobody can reach them.
 
-Spark's ports run the code of anyone who reaches them; the embedded registry, the embedded broker
-and the embedded Kafka Connect know neither users nor TLS.
+Spark's ports run the code of anyone who reaches them. The embedded registry, broker and Kafka
+Connect know neither users nor TLS.
 """
 
 from __future__ import annotations

@@ -65,12 +65,12 @@ def test_a_file_becomes_a_stream_and_a_table_a_file(http, tmp_path):
     read.write_text("ann\nbob\nann\n")
     plugins = http.one("SHOW CONNECTOR PLUGINS;")["connectorsPlugins"]
     assert [each["type"] for each in plugins] == ["sink", "source"]
-    made = http.one(
+    answer = http.one(
         f"CREATE SOURCE CONNECTOR `{lines}` WITH ('connector.class'='FileStreamSource', "
         f"'file'='{read}', 'topic'='{lines}', 'some.secret'='hidden');"
     )
-    assert made["@type"] == "connector_info"
-    assert "hidden" not in json.dumps(made)
+    assert answer["@type"] == "connector_info"
+    assert "hidden" not in json.dumps(answer)
     http.ksql(f"ASSERT TOPIC `{lines}` TIMEOUT 60 SECONDS;")  # the worker makes it
     http.ksql(
         f"CREATE STREAM {lines} (NAME STRING) WITH (KAFKA_TOPIC='{lines}', VALUE_FORMAT='JSON', "

@@ -82,20 +82,20 @@ def create(stmt: ast.CreateConnector, request: Request) -> e.Entity:
         if config is None:
             return _exists(stmt, request)
         try:
-            made = client.create(stmt.name, config)
+            created = client.create(stmt.name, config)
         except ConnectorExists:
             if stmt.if_not_exists:
                 return _exists(stmt, request)
             raise
     info = c.CreatedConnector(
-        made.name,
-        _shown(made.config),
-        tuple(c.ConnectorTask(made.name, task) for task in made.tasks),
-        made.type,
+        created.name,
+        _shown(created.config),
+        tuple(c.ConnectorTask(created.name, task) for task in created.tasks),
+        created.type,
     )
     entity = c.ConnectorInfoEntity(statement_text=masked(request.text), info=info)
-    if made.type in ("source", "sink") and made.type.upper() != stmt.scope:
-        return e.warned(entity, f"{made.config.get(CLASS, '')} is a {made.type} connector.")
+    if created.type in ("source", "sink") and created.type.upper() != stmt.scope:
+        return e.warned(entity, f"{created.config.get(CLASS, '')} is a {created.type} connector.")
     return entity
 
 

@@ -77,7 +77,7 @@ class ConnectClient:
         self._credentials = settings.credentials
         self._http = httpx.Client(
             timeout=settings.timeout_s,
-            verify=settings.tls if settings.tls is not None else True,
+            verify=settings.tls or False,  # without it the address is http
             trust_env=False,
             headers={"accept": "application/json"},
         )

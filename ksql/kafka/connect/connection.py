@@ -69,8 +69,9 @@ class WatchedConnect(Connect):
         worker: EmbeddedConnect,
         timeout_s: float,
         now_s: Callable[[], float] = time.monotonic,
+        look_s: float = _LOOK_S,
     ) -> None:
-        """Start it; it answers some seconds later.
+        """Start it; it answers some seconds later. It is looked at each ``look_s``.
 
         Raises: as ``EmbeddedConnect.start``.
         """
@@ -82,7 +83,7 @@ class WatchedConnect(Connect):
         self._tries = 0
         self._next_start_s = 0.0
         failure = RepeatedFailure(_log, "connect_not_watched")
-        self._watch = PeriodicWorker("watch-connect", _LOOK_S, self.look, failure)
+        self._watch = PeriodicWorker("watch-connect", look_s, self.look, failure)
         self._watch.start()
 
     def client(self) -> ConnectClient:

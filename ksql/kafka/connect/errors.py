@@ -1,4 +1,4 @@
-"""What goes wrong between the service and Kafka Connect."""
+"""The errors between the service and Kafka Connect."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ConnectBroke(ServerError):
         super().__init__(
             f"Kafka Connect at {without_secrets(url)} ended the connection without an answer",
             detail=without_secrets(f"{reason}\n{_UNDECIDED}" if changing else reason),
-            hint="The worker may have died: look whether it runs, and at its log.",
+            hint="Look whether its worker runs, and at the log: it may have died.",
         )
 
 
@@ -91,13 +91,13 @@ class ConnectFailed(ServerError):
 
 
 class ConnectBusy(ServerError):
-    """The workers of Kafka Connect are distributing their work anew."""
+    """The workers of Kafka Connect are rebalancing."""
 
     code = 50300
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            "Kafka Connect is distributing its work anew",
+            "Kafka Connect is rebalancing",
             detail=reason,
             hint="Send it again in some seconds.",
         )
@@ -178,5 +178,5 @@ class BadCredentials(StartError):
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(
             f"ksql.connect.basic.auth.credentials.file: the file {path} {why}",
-            hint="It has two lines: username=.. and password=..",
+            hint="Write two lines into it: username=.. and password=..",
         )

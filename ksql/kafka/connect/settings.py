@@ -1,4 +1,4 @@
-"""Where Kafka Connect is and how to talk to it, from the server's configuration."""
+"""The settings of Kafka Connect and its embedded worker, from the server's configuration."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ConnectSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings:
-    """How the embedded worker is to be: ``more`` is the text of a user's own file of properties."""
+    """The settings of the embedded worker: ``more`` is the text of a user's own file of properties."""
 
     plugins: tuple[str, ...] = ()
     files: bool = False
@@ -100,12 +100,12 @@ class WorkerSettings:
 
 
 def is_embedded(settings: Settings) -> bool:
-    """Return whether this server is to run a worker of its own."""
+    """Return whether this server must run a worker of its own."""
     return settings.flag(EMBEDDED) or bool(settings.text(_WORKER_CONFIG))
 
 
 def connect_settings(settings: Settings, own_url: str = "") -> ConnectSettings | None:
-    """Return where Kafka Connect is, None if nothing says so; ``own_url`` is the worker's here.
+    """Return where Kafka Connect is, None if no address is stated; ``own_url``: the worker's here.
 
     Raises: BadConnectSetting, BadCredentials, NoPemStore, BadKeyStore, BadTrustStore.
     """
@@ -142,7 +142,7 @@ def check_connect(settings: Settings) -> None:
 
 
 def worker_settings(settings: Settings) -> WorkerSettings:
-    """Return how the embedded worker is to be, but for its Kafka.
+    """Return the settings of the embedded worker, but for its Kafka.
 
     Raises: BadConnectSetting.
     """

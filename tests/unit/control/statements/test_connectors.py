@@ -37,11 +37,11 @@ def fake():
 
 @pytest.fixture
 def world(fake):
-    made = World()
-    made.services.monitor = Monitor(made.topics)
-    made.services.connect = Connect(connect_settings(Settings({"ksql.connect.url": fake.url})))
-    yield made
-    made.services.connect.close()
+    world = World()
+    world.services.monitor = Monitor(world.topics)
+    world.services.connect = Connect(connect_settings(Settings({"ksql.connect.url": fake.url})))
+    yield world
+    world.services.connect.close()
 
 
 def to_wire(entity) -> Any:
@@ -53,7 +53,7 @@ def dry(world, text) -> list[Any]:
 
 
 def refused(world, text):
-    """What a client sees of a request that fails."""
+    """Return the error that a client gets of a request that fails."""
     with pytest.raises(RequestFailed) as caught:
         world.run(text)
     return body_of(caught.value)
@@ -76,8 +76,8 @@ def refuses(handler):
 
 class TestCreate:
     def test_the_configuration_is_sent_and_its_secrets_are_not_shown(self, world, fake):
-        [made] = world.run(CREATE)
-        assert to_wire(made) == {
+        [answer] = world.run(CREATE)
+        assert to_wire(answer) == {
             "@type": "connector_info",
             "statementText": MASKED,
             "warnings": [],
@@ -119,7 +119,11 @@ class TestCreate:
         [
             ("FileStreamSource", "Jdbc", "no connector of the class Jdbc\nIt has: " + FILE_SINK),
             ("'connector.class'='FileStreamSource', ", "", "the configuration names no class"),
-            ("`topic`='lines'", "name='LINES'", "'name' is LINES, and the connector is called lines"),
+            (
+                "`topic`='lines'",
+                "name='LINES'",
+                "'name' is LINES, and the connector is called lines",
+            ),
             ("`topic`='lines'", "`topic`=NULL", "topic has no value"),
         ],
     )
@@ -258,10 +262,10 @@ class TestDrop:
 class TestDryRun:
     def test_nothing_is_made_or_dropped(self, world, fake):
         fake.put("old", SOURCE)
-        made, dropped, gone = dry(
+        created, dropped, gone = dry(
             world, CREATE + "DROP CONNECTOR `old`; DROP CONNECTOR IF EXISTS c;"
         )
-        assert (made.message, made.statement_text) == ("Created connector lines", MASKED)
+        assert (created.message, created.statement_text) == ("Created connector lines", MASKED)
         assert dropped.message == "Dropped connector old"
         assert gone.message == "Connector 'C' does not exist."
         assert list(fake.connectors) == ["old"]
@@ -276,11 +280,11 @@ class Starting(Connect):
 
     def __init__(self, settings):
         super().__init__(settings)
-        self.asked = 0
+        self.calls = 0
 
     def client(self):
-        self.asked += 1
-        if self.asked == 1:
+        self.calls += 1
+        if self.calls == 1:
             raise ConnectStarting("")
         return super().client()
 

@@ -58,9 +58,9 @@ def fake():
 
 @pytest.fixture
 def client(fake):
-    made = client_of(fake.url)
-    yield made
-    made.close()
+    client = client_of(fake.url)
+    yield client
+    client.close()
 
 
 def answers(status, message):
@@ -70,9 +70,9 @@ def answers(status, message):
 
 class TestCalls:
     def test_a_connector_from_its_making_to_its_end(self, fake, client):
-        made = client.create("A/ b", SOURCE)
-        assert (made.name, made.type, made.tasks) == ("A/ b", "source", ())
-        assert made.config["file"] == "/tmp/in"
+        info = client.create("A/ b", SOURCE)
+        assert (info.name, info.type, info.tasks) == ("A/ b", "source", ())
+        assert info.config["file"] == "/tmp/in"
         assert client.names() == ("A/ b",)
         assert client.status("A/ b") is None
         fake.put("A/ b", SOURCE)

@@ -22,7 +22,7 @@ class Worker:
         self.alive = False
         self.starts = 0
         self.fails = ""
-        self.asked = False
+        self.ending_begun = False
 
     def start(self):
         self.starts += 1
@@ -35,7 +35,7 @@ class Worker:
         return "ended by signal 9"
 
     def ask_to_end(self):
-        self.asked = True
+        self.ending_begun = True
 
     def stop(self):
         self.alive = False
@@ -69,7 +69,7 @@ def test_without_a_worker_there_is_nothing_to_ask():
 def test_it_answers_once_it_is_healthy(fake):
     fake.odd["GET", "/health"] = [lambda handler: handler.plain(503, b"{}", "application/json")]
     worker = Worker(fake.url)
-    connect = WatchedConnect(worker, 5.0)
+    connect = WatchedConnect(worker, 5.0, look_s=0.02)
     try:
         with pytest.raises(ConnectStarting):
             connect.client()
@@ -79,12 +79,12 @@ def test_it_answers_once_it_is_healthy(fake):
     finally:
         connect.begin_end()
         connect.close()
-    assert (worker.asked, worker.alive, worker.starts) == (True, False, 1)
+    assert (worker.ending_begun, worker.alive, worker.starts) == (True, False, 1)
 
 
 def test_one_that_ends_is_started_again_and_what_hinders_that_is_said(fake, caplog):
     worker, clock = Worker(fake.url), [0.0]
-    connect = WatchedConnect(worker, 5.0, now_s=lambda: clock[0])
+    connect = WatchedConnect(worker, 5.0, now_s=lambda: clock[0], look_s=0.02)
     try:
         await_ready(connect)
         worker.fails, worker.alive = "no Java", False
@@ -109,7 +109,7 @@ def test_one_that_ends_is_started_again_and_what_hinders_that_is_said(fake, capl
 
 def test_one_that_comes_up_elsewhere_is_followed(fake):
     worker = Worker("http://127.0.0.1:9")
-    connect = WatchedConnect(worker, 5.0)
+    connect = WatchedConnect(worker, 5.0, look_s=0.02)
     try:
         worker.url, worker.alive = fake.url, False
         assert await_ready(connect).url == fake.url
