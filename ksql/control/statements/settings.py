@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
 from ksql.core import (
+    HIDDEN,
     PROPERTIES,
     STREAMS_PREFIX,
     StatementError,
@@ -79,6 +80,10 @@ def show_variables(request: Request) -> e.Entity:
     return e.Variables(statement_text=request.text, variables=tuple(rows))
 
 
+def _shown(name: str, value: str) -> str:
+    return HIDDEN if value and name.endswith(".password") else without_secrets(value)
+
+
 def show_properties(request: Request) -> e.Entity:
     """Answer SHOW PROPERTIES: every property with its value and where that comes from."""
     settings = request.settings
@@ -91,7 +96,7 @@ def show_properties(request: Request) -> e.Entity:
             e.PropertyInfo(
                 name=name,
                 scope=row.family,
-                value=without_secrets(settings.text(row.name)),
+                value=_shown(row.name, settings.text(row.name)),
                 editable=row.editable,
                 level="SERVER",
             )

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 _SOURCE: Final = "ksql.connect.basic.auth.credentials.source"
 _FILE: Final = "ksql.connect.basic.auth.credentials.file"
 _RELOAD: Final = "ksql.connect.basic.auth.credentials.reload"
-_PREFIX: Final = "ksql.connect."
 _WORKER_CONFIG: Final = "ksql.connect.worker.config"
 _PLUGINS: Final = "ksql.connect.plugin.path"
-_IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
+_IDENTIFICATION: Final = "ksql.connect.ssl.endpoint.identification.algorithm"
+_OWN_TLS: Final = {
+    "ksql.connect.ssl.truststore.location": "ssl.truststore.location",
+    "ksql.connect.ssl.keystore.location": "ssl.keystore.location",
+    "ksql.connect.ssl.key.password": "ssl.key.password",
+}
 _LINE: Final = re.compile(r"^\s*(username|password)\s*[=:]\s*(.*?)\s*$", re.MULTILINE)
 
 
@@ -88,7 +92,7 @@ class ConnectSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings:
-    """The settings of the embedded worker: ``more`` is the text of a user's own file of properties."""
+    """The settings of the embedded worker; ``more`` is the text of a user's own file for it."""
 
     plugins: tuple[str, ...] = ()
     files: bool = False
@@ -186,16 +190,12 @@ def _credentials(settings: Settings) -> Credentials | None:
 def _tls(settings: Settings) -> ssl.SSLContext:
     """Return the client's side of TLS: ``ksql.connect.ssl.*``, else the server's own ``ssl.*``."""
     shared = {name: value for name, value in settings.server.items() if name.startswith("ssl.")}
-    own = {
-        name.removeprefix(_PREFIX): value
-        for name, value in settings.server.items()
-        if name.startswith(f"{_PREFIX}ssl.") and value
-    }
+    stated = {ours: settings.text(name) for name, ours in _OWN_TLS.items()}
+    own = {name: value for name, value in stated.items() if value}
     for kind in ("truststore", "keystore"):
         if f"ssl.{kind}.location" in own:
             own.setdefault(f"ssl.{kind}.type", "PEM")
     context = client_context({**shared, **own})
-    stated = settings.server.get(f"{_PREFIX}{_IDENTIFICATION}", "https")
-    if stated.lower() != "https":
+    if settings.text(_IDENTIFICATION).lower() != "https":
         context.check_hostname = False
     return context

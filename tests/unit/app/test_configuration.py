@@ -50,6 +50,9 @@ def test_servers_that_share_need_a_broker_and_an_address_of_their_own():
     ):
         with pytest.raises(CannotShare):
             check_configuration(Settings(SHARED | more))
+    embedded = {"ksql.connect.embedded": "true", "listeners": "http://10.0.0.7:8088"}
+    with pytest.raises(CannotShare, match="Connect would be this server's alone"):
+        check_configuration(Settings(SHARED | embedded))
     advertised = {"listeners": "http://0.0.0.0:0", "ksql.advertised.listener": "http://h:8088"}
     check_configuration(Settings(SHARED | advertised))
 

@@ -94,3 +94,10 @@ def test_an_embedded_registry_that_listens_to_other_machines_is_refused():
         check_configuration(Settings(given))
     elsewhere = given | {"ksql.schema.registry.url": "http://registry:8081"}
     check_configuration(Settings(elsewhere))
+
+
+def test_an_embedded_kafka_connect_is_refused_where_others_reach_the_server():
+    embedded = OWN | {"ksql.connect.embedded": "true", "listeners": "http://0.0.0.0:8088"}
+    with pytest.raises(EmbeddedOpen, match="the embedded Kafka Connect knows neither users"):
+        check_configuration(Settings(embedded))
+    check_configuration(Settings(embedded | {"ksql.embedded.allow.remote": "true"}))

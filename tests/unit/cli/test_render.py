@@ -13,6 +13,14 @@ from rich.console import Console, RenderableType
 
 from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements import entities as e
+from ksql.control.statements.connector_entities import (
+    ConnectorDescription,
+    ConnectorInfo,
+    ConnectorInfoEntity,
+    ConnectorList,
+    CreatedConnector,
+    DropConnector,
+)
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.core.types import model as m
 from ksql.sql.upgrade.verdict import Difference, Guarantee, Verdict
@@ -375,3 +383,45 @@ def test_a_place_is_counted_from_the_start_of_what_the_user_wrote(
     shown_text = drawn(render_trouble(ServerFailure(40001, message), statement, script))
     assert shown_text.splitlines()[0] == expected
     assert "at line 2:1" not in shown_text
+
+
+def test_a_connector_is_described_with_its_tasks_sources_and_topics():
+    status = {
+        "name": "names",
+        "connector": {"state": "RUNNING", "worker_id": "h:8083", "trace": None},
+        "tasks": [{"id": 0, "state": "FAILED", "worker_id": "h:8083", "trace": "no room"}],
+        "type": "source",
+    }
+    entity = ConnectorDescription(
+        statement_text="",
+        connector_class="FileStreamSource",
+        status=status,
+        sources=(SOURCE,),
+        topics=("b-topic",),
+    )
+    lines = [" ".join(line.split()) for line in shown(entity).splitlines()]
+    assert lines[:5] == [
+        "Name names",
+        "Class FileStreamSource",
+        "Type source",
+        "State RUNNING",
+        "WorkerId h:8083",
+    ]
+    for line in ("0 FAILED no room", "B b-topic TABLE", "Related Topics", "b-topic"):
+        assert line in lines
+
+
+def test_connectors_are_listed_as_ksqldb_lists_them():
+    listed = ConnectorList(
+        statement_text="",
+        connectors=(ConnectorInfo("c", "sink", "x.Sink", "WARNING (0/1 tasks RUNNING)"),),
+    )
+    assert shown(listed).split("\n")[2].split(maxsplit=3) == [
+        "c",
+        "SINK",
+        "x.Sink",
+        "WARNING (0/1 tasks RUNNING)",
+    ]
+    created = CreatedConnector("c", {}, (), "sink")
+    assert "Created connector c" in shown(ConnectorInfoEntity(statement_text="", info=created))
+    assert "Dropped connector c" in shown(DropConnector(statement_text="", connector_name="c"))

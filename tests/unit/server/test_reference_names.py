@@ -69,14 +69,14 @@ def test_no_name_is_unknown(name: str) -> None:
 def test_properties_without_effect_say_so() -> None:
     warnings = odd_properties(
         {
-            "ksql.connect.url": "http://connect:8083",
+            "ksql.connect.request.headers.plugin": "org.Headers",
             "ksql.streams.producer.max.block.ms": "9",
             "ksql.streams.topic.min.insync.replicas": "2",
             "ksql.streams.producer.linger": "1",
         }
     )
     assert warnings == [
-        "the property ksql.connect.url is accepted, but has no effect.",
+        "the property ksql.connect.request.headers.plugin is accepted, but has no effect.",
         "the property ksql.streams.producer.max.block.ms is one of Kafka's Java clients and has no "
         "effect.",
         "the property ksql.streams.topic.min.insync.replicas is one of Kafka's Java clients and has"

@@ -9,6 +9,7 @@ from ksql.control.statements import entities as e
 from ksql.control.statements.describe import SPARK_PLAN
 from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.services import OpenPush, QueryHealth, StageState
+from ksql.core.config import Settings
 from ksql.exec.dataflow.topic_acl import matching
 from tests.unit.world import StillMonitor, World
 
@@ -153,6 +154,14 @@ def test_properties():
     assert rows["ksql.service.id"] == "default_"
     assert "ksql.streams.auto.offset.reset" in entity.overwritten_properties
     assert "ksql.service.id" in entity.default_properties
+
+
+def test_properties_show_no_password():
+    world = World()
+    world.settings = Settings({"ksql.connect.ssl.key.password": "hidden"})
+    [entity] = world.run("SHOW PROPERTIES;")
+    rows = {row.name: row.value for row in entity.properties}
+    assert rows["ksql.connect.ssl.key.password"] == "***"
 
 
 def test_describe():

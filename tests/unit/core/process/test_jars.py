@@ -20,7 +20,7 @@ from ksql.core.process.jars import (
 
 def test_every_row_of_the_lock_is_whole():
     rows = locked()
-    assert {row.which for row in rows} == {"broker", "spark"}
+    assert {row.which for row in rows} == {"broker", "spark", "connect", "connect-file"}
     assert len({row.file_name for row in rows}) == len(rows)
     for row in rows:
         assert re.fullmatch(r"[\w.-]+:[\w.-]+:[\w.-]+", row.coordinate)
