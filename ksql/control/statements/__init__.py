@@ -9,7 +9,6 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.control.statements import entities, execute, reports
     from ksql.control.statements.bounds import STATEMENTS
-    from ksql.control.statements.connectors import masked
     from ksql.control.statements.dry_run import DryRun
     from ksql.control.statements.entities import (
         OMIT_NONE,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     )
     from ksql.control.statements.insert_values import check_count
     from ksql.control.statements.inserts_stream import RowWriter, row_writer
+    from ksql.control.statements.masking import masked
     from ksql.control.statements.queriesfile import FILE, StatementsOfCatalog, left_to_run
     from ksql.control.statements.reports import PATH, QUERY, HostReport, QueryDetails
     from ksql.control.statements.services import (
@@ -57,7 +57,6 @@ else:
         __name__,
         {
             "bounds": "STATEMENTS",
-            "connectors": "masked",
             "dry_run": "DryRun",
             "entities": (
                 "Entity FieldInfo OMIT_NONE TopicPartition UpgradeDescriptionEntity Upgrades"
@@ -65,6 +64,7 @@ else:
             "execute": ("HANDLERS Health RequestFailed ServerInfo UnknownField run session single"),
             "insert_values": "check_count",
             "inserts_stream": "RowWriter row_writer",
+            "masking": "masked",
             "queriesfile": "FILE StatementsOfCatalog left_to_run",
             "reports": "HostReport PATH QUERY QueryDetails",
             "services": (

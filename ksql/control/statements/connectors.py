@@ -5,13 +5,13 @@ Source: ksqlDB developer guide, CREATE CONNECTOR and its like.
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.statements import connector_entities as c
 from ksql.control.statements import describe as sources
 from ksql.control.statements import entities as e
+from ksql.control.statements.masking import masked
 from ksql.control.statements.services import ConditionPending
 from ksql.core import HIDDEN, KsqlError, StatementError, excerpt, is_secret, without_secrets
 from ksql.kafka.connect import (
@@ -32,13 +32,7 @@ if TYPE_CHECKING:
     from ksql.core import Span
     from ksql.kafka.connect import ConnectClient, ConnectorInfo, ConnectorStatus, Listed
 
-MASKED: Final = "'[string]'"
-"""What ksqlDB shows instead of a value of a connector's configuration."""
 _PATIENCE_MS: Final = 60_000
-_STATEMENT: Final = re.compile(r"\bCREATE\s+(?:SOURCE|SINK)\s+CONNECTOR\b", re.IGNORECASE)
-_TEXT: Final = r"'(?:[^']|'')*(?:'|\Z)"
-_NAME: Final = rf"{_TEXT}|\"(?:[^\"]|\"\")*\"|`[^`]*`|[\w.]+"
-_PAIR: Final = re.compile(rf"((?P<name>{_NAME})\s*=\s*)(?:{_TEXT}|[^\s,;)']+)")
 
 
 class ConnectorStatementFailed(KsqlError):
@@ -53,22 +47,6 @@ class ConnectorStatementFailed(KsqlError):
 
 class BadConnector(StatementError):
     """A configuration that its connector's class does not take, or that has no class."""
-
-
-def masked(text: str) -> str:
-    """Return a request's text without the values of connectors' configurations.
-
-    The class is shown. The text need not be one that can be parsed.
-    """
-    begins = [match.start() for match in _STATEMENT.finditer(text)]
-    if not begins:
-        return text
-    return text[: begins[0]] + _PAIR.sub(_masked_pair, text[begins[0] :])
-
-
-def _masked_pair(pair: re.Match[str]) -> str:
-    shown = pair["name"].strip("'\"`").lower() == CLASS
-    return pair[0] if shown else pair[1] + MASKED
 
 
 def create(stmt: ast.CreateConnector, request: Request) -> e.Entity:

@@ -22,6 +22,7 @@ from ksql.control.statements.execute import (
     split_request,
 )
 from ksql.control.statements.insert_values import check_insert
+from ksql.control.statements.masking import masked
 from ksql.control.statements.services import ConditionPending
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core import KsqlError
@@ -80,7 +81,7 @@ def _answer(checked: CheckedStatement, request: Request) -> DryRun:
                 check_delete(statement, request, checked.catalog)
             case ast.CreateConnector() | ast.DropConnector():
                 message = connectors.check(statement, request)
-                return DryRun(statement_text=connectors.masked(request.text), message=message)
+                return DryRun(statement_text=masked(request.text), message=message)
             case ast.AlterSystem():  # which only refuses
                 HANDLERS[type(statement)](statement, request)
             case _:

@@ -138,7 +138,7 @@ def check_connect(settings: Settings) -> None:
         return
     if settings.text(URL):
         raise BadConnectSetting(
-            EMBEDDED,
+            EMBEDDED if settings.flag(EMBEDDED) else _WORKER_CONFIG,
             f"is set, and {URL} names another Kafka Connect",
             "Keep one of the two.",
         )

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ksql.control.statements.connectors import masked
 from ksql.control.statements.dry_run import dry_run
 from ksql.control.statements.execute import RequestFailed
+from ksql.control.statements.masking import masked
 from ksql.core.config import Settings
 from ksql.kafka.connect import Connect, connect_settings
 from ksql.kafka.connect.errors import ConnectStarting
@@ -317,9 +317,20 @@ class TestStarting:
             "k = '[string]' )",
         ),
         ("CREATE SINK CONNECTOR x WITH (a='open", "CREATE SINK CONNECTOR x WITH (a='[string]'"),
+        (
+            "CREATE /* don't */ SINK\n-- it's\nCONNECTOR x WITH (a=b c, -- d='e'\n f='g;h');",
+            "CREATE  SINK\n\nCONNECTOR x WITH (a='[string]', \n f='[string]');",
+        ),
+        ("CREATE STREAM connector WITH (a='b');", "CREATE STREAM connector WITH (a='b');"),
         ("CREATE SINK CONNECTOR x WITH (a=${secret});",
          "CREATE SINK CONNECTOR x WITH (a='[string]');"),
     ],
 )  # fmt: skip
 def test_values_are_masked_in_any_text(text, shown):
     assert masked(text) == shown
+
+
+@pytest.mark.parametrize("unit", ["'", '"', "`", "a", "''=", "/*", "--", "CREATE ", " ", "a=", "."])
+def test_masking_takes_time_that_grows_with_the_length(unit):
+    text = "CREATE SINK CONNECTOR x WITH (" + unit * 250_000
+    assert masked(text).startswith("CREATE SINK CONNECTOR x WITH (")
