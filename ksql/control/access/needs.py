@@ -176,8 +176,6 @@ def _looking(
             return (Need(None, "source", statement.name),)
         case ast.DescribeConnector():
             return (Need(None, "connector", statement.name),)
-        case ast.Show(what="CONNECTORS"):
-            return (Need(Right.READ, "connector", EVERY),)
         case ast.Show() | ast.DescribeAll() | ast.DescribeFunction() | ast.DescribeUpgrade():
             return ()
         case _:

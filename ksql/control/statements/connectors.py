@@ -133,7 +133,7 @@ def describe(stmt: ast.DescribeConnector, request: Request) -> e.Entity:
     warnings += tuple(
         e.EntityWarning(f"Topic {topic} does not exist.") for topic in topics if topic not in there
     )
-    catalog = sorted(request.engine.catalog.sources.values(), key=lambda source: source.name)
+    visible = sorted(sources.visible_sources(request), key=lambda source: source.name)
     return c.ConnectorDescription(
         statement_text=request.text,
         warnings=warnings,
@@ -141,7 +141,7 @@ def describe(stmt: ast.DescribeConnector, request: Request) -> e.Entity:
         status=_status_form(info, status),
         sources=tuple(
             sources.description(source, request, extended=False)
-            for source in catalog
+            for source in visible
             if source.topic in topics
         ),
         topics=topics,
@@ -160,7 +160,12 @@ def show(stmt: ast.Show, request: Request) -> e.Entity:
         if not isinstance(failed.__cause__, NoConnectConfigured):
             raise
         return e.warned(c.ConnectorList(statement_text=request.text), _unconfigured(failed))
-    shown = (each for each in listed if stmt.scope in ("", each.info.type.upper()))
+    sees = request.requester.sees
+    shown = (
+        each
+        for each in listed
+        if stmt.scope in ("", each.info.type.upper()) and sees("connector", each.info.name)
+    )
     return c.ConnectorList(statement_text=request.text, connectors=tuple(map(_summary, shown)))
 
 

@@ -78,7 +78,7 @@ def shown(need: Need) -> str:
         ("EXPLAIN transient_S_1;", ""),
         ("DESCRIBE S EXTENDED;", "see S"),
         ("DESCRIBE CONNECTOR C;", "see connector:C"),
-        ("SHOW CONNECTORS;", "read connector:*"),
+        ("SHOW CONNECTORS;", ""),
         ("SHOW ALL TOPICS EXTENDED;", ""),
         ("SHOW PROPERTIES;", ""),
         ("DESCRIBE TABLES EXTENDED;", ""),

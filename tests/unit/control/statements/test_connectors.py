@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from ksql.control.access.requester import Requester, acting
+from ksql.control.access.rights import Grants, Pattern, Right, Rule
 from ksql.control.statements.dry_run import dry_run
 from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.masking import masked
@@ -188,6 +190,17 @@ class TestLooking:
         ]
         assert [each.name for each in sources.connectors] == ["lines"]
         assert [each.name for each in sinks.connectors] == ["out"]
+
+    def test_a_user_is_shown_what_it_has_a_right_on(self, world, fake):
+        world.run("CREATE STREAM L (L STRING) WITH (KAFKA_TOPIC='lines', PARTITIONS=1);")
+        fake.put("lines", SOURCE)
+        fake.put("out", SINK)
+        rule = Rule(Right.READ, (Pattern("connector", "out"),))
+        with acting(Requester("ada", Grants((rule,)))):
+            [listed, described] = world.run("SHOW CONNECTORS; DESCRIBE CONNECTOR `out`;")
+            assert "lines" in refused(world, "DESCRIBE CONNECTOR `lines`;")["message"]
+        assert [each.name for each in listed.connectors] == ["out"]
+        assert described.sources == ()
 
     def test_the_plugins(self, world):
         [answer] = world.run("SHOW CONNECTOR PLUGINS;")
