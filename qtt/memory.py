@@ -8,7 +8,14 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.cluster.replicas import HeartbeatsOff, Processed, Unreachable
-from ksql.control.statements import Health, ServerInfo, end_cluster, reports, row_writer
+from ksql.control.statements import (
+    Health,
+    QueryHistory,
+    ServerInfo,
+    end_cluster,
+    reports,
+    row_writer,
+)
 from ksql.control.statements import execute as requests
 from ksql.control.statements.dry_run import dry_run
 from ksql.core import NotReady, Offset, Settings, Token, TokenScope
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from ksql.control.statements import Entity, RowWriter, Services
     from ksql.core import Counts
     from ksql.exec.memory import MemoryTopics
-    from ksql.serving import ResultStream, TextStream
+    from ksql.serving import BrowsedRecords, BrowseRequest, ResultStream, TextStream
     from ksql.sql.catalog import DataSource
     from ksql.views.stores import Rows, Store
     from server.service import StartedRequest
@@ -236,6 +243,13 @@ class MemoryService(Service):
         """End a push query; False when there is none of that id."""
         return self.reads.close(query_id)
 
+    def browse(self, ask: BrowseRequest) -> BrowsedRecords:
+        """Return some records of a topic as text.
+
+        Raises: UnknownName, INTERNAL_TOPIC, UnknownPartition.
+        """
+        return self.reads.browse(ask)
+
     def close(self) -> None:
         """End all push queries."""
         self.reads.close_all()
@@ -256,6 +270,10 @@ class MemoryService(Service):
         """Return nothing: nobody scrapes a test."""
         del accept, unready, requests
         return b"", "text/plain; charset=utf-8"
+
+    def history(self, query_id: str) -> QueryHistory:
+        """Return no samples: nobody looks at a test."""
+        return QueryHistory(query_id, ())
 
     def elsewhere(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI, Response
 
 from ksql.http import Access, Compression, HttpServer, guard
-from server import api, errors
+from server import api, console, errors
 from server.context import AppContext
 from server.fast_routes import FastRoutes
 from server.headers import Header, Headers
@@ -27,6 +27,7 @@ from server.routes import (
     metrics,
     query,
     stores,
+    topics,
     upgrades,
     websocket,
 )
@@ -53,6 +54,7 @@ ROUTERS = (
     metrics.router,
     cluster.router,
     stores.router,
+    topics.router,
 )
 
 
@@ -68,6 +70,7 @@ def create_app(
     secret: ServerSecret | None = None,
     websocket_s: float = WEBSOCKET_S,
     headless: bool = False,
+    with_console: bool = True,
     headers: tuple[Header, ...] = (),
     audited: bool = False,
 ) -> FastAPI:
@@ -77,6 +80,7 @@ def create_app(
     users (if None, all). ``secret`` is how servers know one another, and ``websocket_s`` how long a
     websocket may live. A ``headless`` server takes no statements, queries and rows. All answers
     have the ``headers``. ``audited``: each statement is logged with who has sent it.
+    ``with_console``: browsers get the console.
 
     Raises: ValueError when neither is given.
     """
@@ -115,6 +119,8 @@ def create_app(
             app.include_router(router)
     if headless:
         disabled_routes.install(app, FOR_STATEMENTS)
+    if with_console:
+        console.install(app)
     api.describe(app, metadata.version("ksql-spark"), secured=users is not None)
     return app
 

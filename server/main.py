@@ -24,6 +24,7 @@ from ksql.control.statements import FILE
 from ksql.core import KsqlError, ServerSecret, Settings, freeze_objects, raise_limit
 from ksql.http import Access
 from server.app import create_app
+from server.console import ENABLED
 from server.context import AppContext
 from server.headers import configured_headers
 from server.listeners import REGISTRY, Listeners, open_doors, openness, registry_host
@@ -95,6 +96,7 @@ async def _serve(
         secret=ServerSecret.of(settings),
         websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
         headless=bool(settings.text(FILE)),
+        with_console=settings.flag(ENABLED),
         headers=configured_headers(settings),
         audited=settings.text(AUDIT).lower() == "statements",
     )

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from ksql.cluster import ClusterStatus, HostStoreLags, Server
     from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
     from ksql.control.engine import CommandStatus
-    from ksql.control.statements import Delivery, Entity, Health, ServerInfo
+    from ksql.control.statements import Delivery, Entity, Health, QueryHistory, ServerInfo
     from ksql.core import Counts, ServerSecret, Token, TokenScope
-    from ksql.serving import ResultStream, TextStream
+    from ksql.serving import BrowsedRecords, BrowseRequest, ResultStream, TextStream
 
 
 class StartedRequest(Protocol):
@@ -135,6 +135,12 @@ class Service(Protocol):
     def close_query(self, query_id: str) -> bool:
         """End a push query of this server; False when there is none of that id."""
 
+    def browse(self, ask: BrowseRequest) -> BrowsedRecords:
+        """Return some records of a topic as text; it waits for none that is still to come.
+
+        Raises: UnknownName, INTERNAL_TOPIC, UnknownPartition.
+        """
+
     # the server
 
     @property
@@ -163,6 +169,9 @@ class Service(Protocol):
         ``accept`` is the client's header, ``unready`` are the words of the reasons that it is so.
         ``requests`` are the numbers of answers by route and status.
         """
+
+    def history(self, query_id: str) -> QueryHistory:
+        """Return the last hours of a query as this server has seen them; waits for nobody."""
 
     # several servers
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ksql.cluster import ClusterStatus, HostStoreLags, Server
     from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
     from ksql.control.engine import CommandStatus
-    from ksql.control.statements import Entity, RowWriter
+    from ksql.control.statements import Entity, QueryHistory, RowWriter
     from ksql.core import Counts, ServerSecret, Settings, Token
-    from ksql.serving import ResultStream, TextStream
+    from ksql.serving import BrowsedRecords, BrowseRequest, ResultStream, TextStream
     from ksql.spark.session import SparkRuntime
 
 
@@ -239,6 +239,13 @@ class KsqlService:
         """End a push query of this server; False when there is none of that id."""
         return self.node.reads.close(query_id)
 
+    def browse(self, ask: BrowseRequest) -> BrowsedRecords:
+        """Return some records of a topic as text; it waits for none that is still to come.
+
+        Raises: UnknownName, INTERNAL_TOPIC, UnknownPartition.
+        """
+        return self.node.reads.browse(ask)
+
     # the server
 
     def info(self) -> ServerInfo:
@@ -290,6 +297,10 @@ class KsqlService:
         """Return the metrics and their media type; reads memory only."""
         facts = gather(self.node, self._observer, version(), self._now_ms(), unready, requests)
         return self._metrics.exposition(facts, accept)
+
+    def history(self, query_id: str) -> QueryHistory:
+        """Return the last hours of a query as this server has seen them; reads memory only."""
+        return self._observer.histories.of(query_id)
 
     # several servers
 

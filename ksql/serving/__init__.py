@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ksql.serving.browsing import MOST_RECORDS, BrowsedRecords, BrowseRequest
 from ksql.serving.consumer_registry import ConsumerRegistry
 from ksql.serving.limits import UNLIMITED, Limits
 from ksql.serving.push import DELETED
@@ -25,7 +26,10 @@ from ksql.serving.table_provider import TableProvider
 
 __all__ = [
     "DELETED",
+    "MOST_RECORDS",
     "UNLIMITED",
+    "BrowseRequest",
+    "BrowsedRecords",
     "ConsumerRegistry",
     "Limits",
     "QueryService",

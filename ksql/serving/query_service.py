@@ -16,7 +16,9 @@ from ksql.control.statements import OpenPush, RequestFailed, single
 from ksql.core import TOO_MANY_PUSH_QUERIES, KsqlError, StatementError, UnknownName, merged, similar
 from ksql.exec.dataflow import read_topics, topic_acl
 from ksql.exec.operators import SETTING
+from ksql.formats import RegisteredReader
 from ksql.serving import point_queries
+from ksql.serving.browsing import browse
 from ksql.serving.clauses import check_clauses, check_stream
 from ksql.serving.limits import unlimited
 from ksql.serving.point_queries import PointQueryCache, prepare_query
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 
     from ksql.control.engine import Engine
     from ksql.control.statements import Request, Services
-    from ksql.core import Settings
+    from ksql.core import Settings, Span
+    from ksql.serving.browsing import BrowsedRecords, BrowseRequest
     from ksql.serving.feed import Feeds
     from ksql.serving.limits import Limits
     from ksql.serving.point_queries import PreparedQuery
@@ -392,15 +395,7 @@ class QueryService:
     # --- PRINT
 
     def _print(self, stmt: ast.PrintTopic) -> TextStream:
-        topic_acl.check_read(stmt.topic, "print")
-        known = self._extents.topics()
-        if stmt.topic not in known:
-            raise UnknownName(
-                f"Could not find topic '{stmt.topic}', or the KSQL user does not have permissions "
-                "to list the topic. Topic names are case-sensitive.",
-                similar(stmt.topic, known, count=3),
-                span=stmt.span,
-            )
+        self._check_topic(stmt.topic, "print", stmt.span)
         ask = self._extents.begin_offsets if stmt.from_beginning else self._extents.end_offsets
         return PrintQuery(
             self._feeds(ask([stmt.topic]), _unlisted),
@@ -408,6 +403,29 @@ class QueryService:
             limit=stmt.limit,
             registry=self._engine.registry,
         )
+
+    # --- records of a topic
+
+    def browse(self, ask: BrowseRequest) -> BrowsedRecords:
+        """Return some records of a topic as text; it waits for none.
+
+        Raises: UnknownName, INTERNAL_TOPIC, UnknownPartition.
+        """
+        self._check_topic(ask.topic, "read")
+        registry = self._engine.registry
+        registered = None if registry is None else RegisteredReader(registry)
+        return browse(ask, self._extents, self._feeds, registered)
+
+    def _check_topic(self, topic: str, doing: str, span: Span | None = None) -> None:
+        topic_acl.check_read(topic, doing)
+        known = self._extents.topics()
+        if topic not in known:
+            raise UnknownName(
+                f"Could not find topic '{topic}', or the KSQL user does not have permissions "
+                "to list the topic. Topic names are case-sensitive.",
+                similar(topic, known, count=3),
+                span=span,
+            )
 
 
 def _admit(prepared: PreparedQuery, text: str) -> None:

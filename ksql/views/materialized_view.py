@@ -168,3 +168,6 @@ class TopicExtents(EndOffsets, Protocol):
 
     def begin_offsets(self, topics: Iterable[str]) -> Places:
         """Return the offset of the first record of each partition."""
+
+    def offsets_at(self, topics: Iterable[str], time_ms: int) -> Places:
+        """Return the offset of the first record at or after that time; the end without one."""

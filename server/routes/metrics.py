@@ -1,4 +1,4 @@
-"""The route /metrics, for Prometheus and others that read its formats."""
+"""The routes /metrics, for Prometheus and others that read its formats, and /metrics/history."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from server.dependencies import Context
+from ksql.control.statements import QueryHistory
+from server.answers.row_encoders import dumps
+from server.api import answers
+from server.dependencies import Context, JsonKind
+from server.wire import to_wire
 
 router = APIRouter(tags=["server"])
 _METRICS: dict[int | str, dict[str, Any]] = {
@@ -24,3 +28,10 @@ async def metrics(request: Request, context: Context) -> Response:
     accept = request.headers.get("accept", "")
     body, kind = await context.probe(partial(context.metrics, accept))
     return Response(body, headers={"content-type": kind, "cache-control": "no-store"})
+
+
+@router.get("/metrics/history", responses=answers(QueryHistory))
+async def history(query: str, kind: JsonKind, context: Context) -> Response:
+    """Return the last hours of a query, a sample for each look of this server."""
+    samples = await context.probe(partial(context.service.history, query))
+    return Response(dumps(to_wire(samples)), media_type=kind)

@@ -69,14 +69,15 @@ def gather(
             lag=observer.command_lag,
             degraded=not node.log.sound,
         ),
-        queries=tuple(_queries(node, observer)) if leads else (),
+        queries=tuple(query_facts(node, observer)) if leads else (),
         tables=tuple(_tables(node, observer)),
         reads=_reads(node),
         replacements=_replacements(node) if leads else None,
     )
 
 
-def _queries(node: Node, observer: Observer) -> Iterator[QueryFacts]:
+def query_facts(node: Node, observer: Observer) -> Iterator[QueryFacts]:
+    """Yield the persistent queries of the catalog; the node runs them."""
     troubled = node.monitor.troubled
     for query in node.engine.catalog.queries.values():
         state = "ERROR" if query.id in troubled else "RUNNING"

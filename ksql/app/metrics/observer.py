@@ -6,6 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.health_loop import impatient
+from ksql.app.metrics.gather import query_facts
+from ksql.app.metrics.history import Histories
 from ksql.app.metrics.lag_watch import LagWatch, SourceExtent
 from ksql.app.metrics.memory import memory_by_role
 from ksql.app.metrics.stalled import StalledQueries
@@ -43,6 +45,7 @@ class Observer:
         self._admin: Admin | None = None
         self._lags: LagWatch | None = None
         self.stalled = StalledQueries(node.settings.number(STALLED_AFTER))
+        self.histories = Histories()
         self.memory: Mapping[str, int] = {}
         self.copies: Mapping[tuple[str, int], ReplicaStatus] = {}
         self.table_bytes: Mapping[str, int] = {}
@@ -86,6 +89,8 @@ class Observer:
         self.copies = node.replicas.replica_statuses()
         self.table_bytes = dict(_table_bytes(node))
         self.looked_ms = self._now_ms()
+        leads = not node.is_follower and not node.lost
+        self.histories.note(self.looked_ms, query_facts(node, self) if leads else ())
 
     def _command_lag(self, admin: Admin) -> int:
         log = self._node.log

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ksql.control.statements.inserts_stream import RowWriter, row_writer
     from ksql.control.statements.masking import masked
     from ksql.control.statements.queriesfile import FILE, StatementsOfCatalog, left_to_run
+    from ksql.control.statements.queryhistory import QueryHistory, QuerySample
     from ksql.control.statements.reports import PATH, QUERY, HostReport, QueryDetails
     from ksql.control.statements.services import (
         CommandRate,
@@ -66,6 +67,7 @@ else:
             "inserts_stream": "RowWriter row_writer",
             "masking": "masked",
             "queriesfile": "FILE StatementsOfCatalog left_to_run",
+            "queryhistory": "QueryHistory QuerySample",
             "reports": "HostReport PATH QUERY QueryDetails",
             "services": (
                 "CommandRate Delivery Monitor Offsets QueryHealth Records Request OpenPush "
@@ -95,6 +97,8 @@ __all__ = [
     "OpenPush",
     "QueryDetails",
     "QueryHealth",
+    "QueryHistory",
+    "QuerySample",
     "Records",
     "Request",
     "RequestFailed",

@@ -393,6 +393,15 @@ class MemoryExtents:
         """Return the offset after the last record of each topic."""
         return {(topic, 0): len(self._topics.records.get(topic, ())) for topic in topics}
 
+    def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
+        """Return the offset of the first record at or after that time, of each topic."""
+        return {(topic, 0): self._first(topic, time_ms) for topic in topics}
+
+    def _first(self, topic: str, time_ms: int) -> int:
+        records = self._topics.records.get(topic, [])
+        later = (offset for offset, record in enumerate(records) if record.timestamp >= time_ms)
+        return next(later, len(records))
+
 
 class MemoryFeed:
     """Records in the order in which they were appended; one thread reads, any may close."""

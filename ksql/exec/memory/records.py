@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.core import RawRecord
+from ksql.exec.memory.driver import MemoryExtents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,12 +21,7 @@ class MemoryRecords:
 
     def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
         """Return the offset of the first record at or after that time, of each topic."""
-        return {(topic, 0): self._first(topic, time_ms) for topic in topics}
-
-    def _first(self, topic: str, time_ms: int) -> int:
-        records = self._topics.records.get(topic, [])
-        later = (offset for offset, record in enumerate(records) if record.timestamp >= time_ms)
-        return next(later, len(records))
+        return MemoryExtents(self._topics).offsets_at(topics, time_ms)
 
     def read(
         self, spans: Mapping[tuple[str, int], tuple[int, int]], most: int | None = None

@@ -16,6 +16,7 @@ from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements.dry_run import DryRun
 from ksql.control.statements.entities import CurrentStatus, Entity
 from ksql.control.statements.execute import Health, RequestFailed, ServerInfo, UnknownField
+from ksql.control.statements.queryhistory import QueryHistory, QuerySample
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError, ServerError, StatementError
 from ksql.core.records import Written
@@ -23,6 +24,13 @@ from ksql.core.tallies import Counts
 from ksql.core.token import Token, TokenScope
 from ksql.core.types import model
 from ksql.core.types.schema import Column, Role
+from ksql.serving.browsing import (
+    BrowsedRecord,
+    BrowsedRecords,
+    BrowseRequest,
+    HeaderText,
+    PartitionExtent,
+)
 from ksql.serving.results import ResultRow, ResultStream, TextStream
 from server.service import RowInserter, ServerProcess, StartedRequest
 
@@ -171,6 +179,20 @@ class FakeService(ServerProcess):
         self.requests = requests
         return b"ksql_ready 1.0\n", "text/plain; charset=utf-8"
 
+    def history(self, query_id: str) -> QueryHistory:
+        sample = QuerySample(
+            time=7,
+            state="RUNNING",
+            in_per_second=2.5,
+            out_per_second=1.0,
+            batch_seconds=None,
+            skipped=0,
+            lag_records=3,
+            lag_seconds=0.5,
+            state_bytes=4096,
+        )
+        return QueryHistory(query_id, (sample,))
+
     def unready(self) -> Mapping[str, str]:
         return self.reasons
 
@@ -256,6 +278,12 @@ class FakeService(ServerProcess):
 
     def close_query(self, query_id: str) -> bool:
         return query_id == "transient_S_1"
+
+    def browse(self, ask: BrowseRequest) -> BrowsedRecords:
+        self.calls.append(("browse", ask))
+        record = BrowsedRecord(0, 3, 7, "k", None, (HeaderText("h", "v"),))
+        extent = PartitionExtent(0, 1, 9, 4)
+        return BrowsedRecords(ask.topic, ("KAFKA_STRING",), ("JSON",), (record,), (extent,))
 
     def addresses(self):
         return {"schema registry": "http://127.0.0.1:8081"}

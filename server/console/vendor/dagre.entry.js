@@ -1,0 +1,3 @@
+// The layout of the graph.
+import dagre from "@dagrejs/dagre";
+export const { layout, graphlib } = dagre;

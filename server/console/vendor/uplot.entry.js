@@ -1,0 +1,3 @@
+// The charts.
+import uPlot from "uplot";
+export default uPlot;
