@@ -1,4 +1,4 @@
-"""The routes /metrics, for Prometheus and others that read its formats, and /metrics/history."""
+"""The routes /metrics, for Prometheus and others that read its formats, and the history of a query."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ async def metrics(request: Request, context: Context) -> Response:
     return Response(body, headers={"content-type": kind, "cache-control": "no-store"})
 
 
-@router.get("/metrics/history", responses=answers(QueryHistory))
-async def history(query: str, kind: JsonKind, context: Context) -> Response:
+@router.get("/metrics/history/{query_id}", responses=answers(QueryHistory))
+async def history(query_id: str, kind: JsonKind, context: Context) -> Response:
     """Return the last hours of a query, a sample for each look of this server."""
-    samples = await context.probe(partial(context.service.history, query))
+    samples = await context.probe(partial(context.service.history, query_id))
     return Response(dumps(to_wire(samples)), media_type=kind)

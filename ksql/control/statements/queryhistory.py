@@ -1,4 +1,4 @@
-"""The last hours of a query as clients see them: GET /metrics/history."""
+"""The last hours of a query as clients see them: GET /metrics/history/ID."""
 
 from __future__ import annotations
 

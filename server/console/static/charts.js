@@ -32,27 +32,33 @@ export function short(value) {
   return `${Number((value / size).toPrecision(3))}${unit}`;
 }
 
+const dataOf = ({ times, lines }) => [times, ...lines.map(({ values }) => values)];
+
 /** A chart: `times` are seconds since 1970, `lines` have `label`, `colour` and `values`. */
 export function Chart({ title, times, lines }) {
   const place = useRef(null);
   const plot = useRef(null);
+  const latest = useRef(null);
+  latest.current = { times, lines };
   useEffect(() => {
+    const element = place.current;
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(lines, place.current.clientWidth), [times, ...lines.map(({ values }) => values)], place.current);
+      plot.current = new uPlot(options(latest.current.lines, element.clientWidth), dataOf(latest.current), element);
     };
     make();
-    const resized = new ResizeObserver(() => plot.current.setSize({ width: place.current.clientWidth, height: HEIGHT_PX }));
-    resized.observe(place.current);
+    const resized = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
+    resized.observe(element);
     const recoloured = new MutationObserver(make);
     recoloured.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     return () => {
       resized.disconnect();
       recoloured.disconnect();
       plot.current.destroy();
+      plot.current = null;
     };
   }, []);
-  useEffect(() => plot.current?.setData([times, ...lines.map(({ values }) => values)]), [times]);
+  useEffect(() => plot.current?.setData(dataOf(latest.current)), [times]);
   const last = lines.map(({ label, values }) => `${label} ${short(values.at(-1))}`).join(", ");
   return html`<section class="chart" aria-label=${`${title}: ${last}`}><h3>${title}</h3><div class="plot" ref=${place}></div></section>`;
 }

@@ -104,7 +104,7 @@ function extensions(onChange, keys) {
     typedOver,
     lineNumbers(), history(), drawSelection(), bracketMatching(), closeBrackets(), highlightActiveLine(),
     highlightSelectionMatches(), search({ top: true }), sql({ dialect, upperCaseKeywords: true }),
-    autocompletion({ override: [complete], activateOnTyping: true }), syntaxHighlighting(colours), look,
+    autocompletion({ override: [complete], activateOnTyping: true, interactionDelay: 0 }), syntaxHighlighting(colours), look,
     Prec.highest(keymap.of(keys)),
     keymap.of([
       { key: "Tab", run: acceptCompletion }, // else Tab leaves the editor, as everywhere in the page

@@ -34,7 +34,7 @@ function column(samples, name) {
 }
 
 function Charts({ id }) {
-  const { value, error } = useLoaded((signal) => get(`/metrics/history?query=${encodeURIComponent(id)}`, { signal }), id, 5_000);
+  const { value, error } = useLoaded((signal) => get(`/metrics/history/${encodeURIComponent(id)}`, { signal }), id, 5_000);
   if (error) return html`<${ErrorBox} error=${error} />`;
   const samples = value?.samples ?? [];
   const times = samples.map(({ time }) => time / 1000);

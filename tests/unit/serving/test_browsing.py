@@ -1,0 +1,128 @@
+"""Records of a topic from a place on."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.core.records import RawRecord
+from ksql.serving.browsing import BrowseRequest, HeaderText, UnknownPartition, browse
+
+
+class Topic:
+    """A topic of two partitions, whose records are a feed and whose extents are known."""
+
+    def __init__(self, *records, begins=(0, 0), ends=None):
+        self.records = records
+        self.begins = begins
+        counts = [sum(r.partition == p for r in records) for p in (0, 1)]
+        self.ends = ends or tuple(b + c for b, c in zip(begins, counts, strict=True))
+
+    def begin_offsets(self, topics):
+        return {(topic, p): begin for topic in topics for p, begin in enumerate(self.begins)}
+
+    def end_offsets(self, topics):
+        return {(topic, p): end for topic in topics for p, end in enumerate(self.ends)}
+
+    def offsets_at(self, topics, time_ms):
+        [topic] = topics
+        later = {}
+        for place, end in self.end_offsets([topic]).items():
+            offsets = [r.offset for r in self.records if r.partition == place[1]]
+            times = {r.offset: r.timestamp for r in self.records if r.partition == place[1]}
+            later[place] = next((o for o in offsets if times[o] >= time_ms), end)
+        return later
+
+    def feed(self, start, on_end):
+        return Feed(self, start)
+
+
+class Feed:
+    """Gives a record per poll, then nothing."""
+
+    open = True
+
+    def __init__(self, topic, start):
+        self.positions = dict(start)
+        self._left = [
+            r for r in topic.records if r.offset >= start.get((r.topic, r.partition), 1 << 60)
+        ]
+
+    def poll(self):
+        if not self._left:
+            return []
+        record = self._left.pop(0)
+        self.positions[record.topic, record.partition] = record.offset + 1
+        return [record]
+
+    def pause(self, places):
+        self._left = [r for r in self._left if (r.topic, r.partition) not in places]
+
+    def close(self):
+        self._left = []
+
+
+def record(partition, offset, time, value=b'{"A":1}', headers=None):
+    return RawRecord("t", partition, offset, time, b"k", value, headers)
+
+
+TOPIC = Topic(
+    record(0, 0, 10), record(1, 0, 5), record(0, 1, 20), record(1, 1, 30), record(0, 2, 40)
+)
+
+
+def places(answer):
+    return [(r.partition, r.offset) for r in answer.records]
+
+
+def browsed(topic=TOPIC, **ask):
+    return browse(BrowseRequest("t", **ask), topic, topic.feed, None)
+
+
+def test_records_are_in_the_order_of_their_times():
+    assert places(browsed()) == [(1, 0), (0, 0), (0, 1), (1, 1), (0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("ask", "there"),
+    [
+        ({"offset": 1}, [(0, 1), (1, 1), (0, 2)]),
+        ({"offset": -1}, [(1, 1), (0, 2)]),
+        ({"offset": 99}, []),
+        ({"offset": -99, "limit": 1}, [(1, 0)]),
+        ({"time_ms": 30}, [(1, 1), (0, 2)]),
+        ({"partition": 1}, [(1, 0), (1, 1)]),
+        ({"offsets": {0: 2, 1: 2}}, [(0, 2)]),
+    ],
+)
+def test_they_begin_where_it_is_wanted(ask, there):
+    assert places(browsed(**ask)) == there
+
+
+def test_an_answer_says_where_to_read_on():
+    first = browsed(limit=2)
+    offsets = {extent.partition: extent.next for extent in first.partitions}
+    assert offsets == {0: 1, 1: 1}
+    assert places(browsed(offsets=offsets)) == [(0, 1), (1, 1), (0, 2)]
+
+
+def test_what_retention_has_taken_is_passed_over():
+    topic = Topic(record(0, 7, 1), begins=(7, 0))
+    assert places(browsed(topic, offset=3)) == [(0, 7)]
+    assert [(e.begin, e.end) for e in browsed(topic).partitions] == [(7, 8), (0, 0)]
+
+
+def test_markers_at_the_end_are_not_waited_for():
+    assert places(browsed(Topic(record(0, 0, 1), ends=(2, 0)))) == [(0, 0)]
+
+
+def test_keys_values_and_headers_are_text():
+    topic = Topic(record(0, 0, 1, None, [("h\n", b"\x00v"), ("none", None)]))
+    [shown] = browsed(topic).records
+    assert (shown.key, shown.value) == ("k", None)
+    assert shown.headers == (HeaderText("h\n", "\\x00v"), HeaderText("none", None))
+    assert browsed().value_formats == ("JSON", "KAFKA_STRING")
+
+
+def test_a_partition_that_is_not_there_is_refused():
+    with pytest.raises(UnknownPartition, match="no partition 2"):
+        browsed(partition=2)
