@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE =
 RANDOM := $(PYTHON) -c 'import os; print(os.urandom(32).hex())'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup secrets demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka qtt bench docs docs-tables lock \
+.PHONY: help setup secrets demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka console qtt bench docs docs-tables lock \
 	proof-fresh proof-crash proof-scale proof-soak proof-qtt proof-fuzz proof-upgrades \
 	proof-cuts proof-chains proof-streams proof-clients
 
@@ -47,6 +47,7 @@ test: setup ## everything that CI runs
 	@$(MAKE) --no-print-directory -j2 unit lint types layers docs
 	@$(MAKE) --no-print-directory -j2 golden chains
 	@$(MAKE) --no-print-directory kafka
+	@$(MAKE) --no-print-directory console
 	@$(MAKE) --no-print-directory -j2 qtt spark
 
 check: setup ## the fast part: no JVM
@@ -91,6 +92,10 @@ spark: setup ## one Spark session
 
 kafka: setup ## broker, server, CLI, replay
 	$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not proof" tests/kafka
+
+# Without a browser its tests are left out, and say so.
+console: setup ## the web console in Chromium, on a real server
+	$(PYTEST) -q tests/console
 
 POINTS ?= 600
 

@@ -119,14 +119,14 @@ def _start(
     ask: BrowseRequest, place: tuple[str, int], extent: Span, at_time: Mapping[tuple[str, int], int]
 ) -> int:
     begin, end = extent
-    wanted = begin
+    first = begin
     if ask.offsets is not None:
-        wanted = ask.offsets.get(place[1], begin)
+        first = ask.offsets.get(place[1], begin)
     elif ask.time_ms is not None:
-        wanted = at_time.get(place, end)
+        first = at_time.get(place, end)
     elif ask.offset is not None:
-        wanted = end + ask.offset if ask.offset < 0 else ask.offset
-    return min(max(wanted, begin), end)
+        first = end + ask.offset if ask.offset < 0 else ask.offset
+    return min(max(first, begin), end)
 
 
 def browse(

@@ -1,7 +1,6 @@
 """Serves the console's page and files at /console; nothing of it is loaded from elsewhere.
 
-The page is a client of the REST API and of nothing else. Whoever may ask that may see it; its
-files hold no data.
+The page is a client of the REST API and of nothing else. Its files hold no data.
 
 Source: docs/console.md.
 """
@@ -64,14 +63,14 @@ def files() -> dict[str, File]:
 
 
 def _below(folder: Traversable, path: str) -> list[tuple[str, File]]:
-    found: list[tuple[str, File]] = []
+    below: list[tuple[str, File]] = []
     for entry in folder.iterdir():
         name = path + entry.name
         if entry.is_dir():
-            found += _below(entry, name + "/")
+            below += _below(entry, name + "/")
         else:
-            found.append((name, _file(name, entry.read_bytes())))
-    return found
+            below.append((name, _file(name, entry.read_bytes())))
+    return below
 
 
 def _file(name: str, content: bytes) -> File:

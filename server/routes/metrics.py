@@ -1,4 +1,4 @@
-"""The routes /metrics, for Prometheus and others that read its formats, and the history of a query."""
+"""The routes /metrics, for Prometheus and others that read its formats, and /metrics/history."""
 
 from __future__ import annotations
 

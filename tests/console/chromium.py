@@ -21,7 +21,7 @@ def missing() -> str:
 def path() -> str | None:
     """Return the browser; ``KSQL_TEST_BROWSER`` names another one."""
     named = os.environ.get("KSQL_TEST_BROWSER")
-    return named or next((found for name in _NAMES if (found := shutil.which(name))), None)
+    return named or next((there for name in _NAMES if (there := shutil.which(name))), None)
 
 
 def options() -> list[str]:

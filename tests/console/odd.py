@@ -1,4 +1,4 @@
-"""Servers in the test's process: the service in memory, or one that gives what it is told to."""
+"""Servers in the test's process: the service in memory, or one made of lists."""
 
 from __future__ import annotations
 

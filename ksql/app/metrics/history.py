@@ -24,7 +24,7 @@ _UNKNOWN: Final = math.nan
 
 
 class _Counters(NamedTuple):
-    """What a query had counted at a look."""
+    """The counters of a query at a look."""
 
     now_ms: int
     records_in: int

@@ -22,6 +22,7 @@ function Objects({ list }) {
 }
 
 function Any({ value }) {
+  if (Array.isArray(value) && !value.length) return html`<span class="dim">None.</span>`;
   if (Array.isArray(value) && value.length && value.every((each) => each !== null && typeof each === "object" && !(each instanceof Exact))) {
     return html`<${Objects} list=${value} />`;
   }

@@ -103,6 +103,7 @@ class LiveMetrics {
       this.error = null;
     } catch (error) {
       this.error = error;
+      this.at ||= performance.now();
     }
   }
 

@@ -24,10 +24,17 @@ function layout(stream) {
   const chars = widths(stream);
   return {
     stream,
+    columns: stream.columns,
     size: stream.rows.texts.length,
     template: chars.map((width) => `minmax(${width}ch, ${width}fr)`).join(" "),
     minWidth: `${chars.reduce((sum, width) => sum + width, 0)}ch`,
   };
+}
+
+/** Return whether the widths of columns still hold: the first rows change them, later ones do not. */
+function isLaidOut(known, stream) {
+  const isSame = known?.stream === stream && known.columns === stream.columns;
+  return isSame && (known.size >= 20 || known.size === stream.rows.texts.length);
 }
 
 function Cell({ value, type }) {
@@ -80,9 +87,7 @@ export function RowTable({ stream }) {
   const [open, setOpen] = useState(null);
   const columns = useRef(null);
   const size = stream.rows.texts.length;
-  if (columns.current?.stream !== stream || (columns.current.size < 20 && size !== columns.current.size)) {
-    columns.current = layout(stream);
-  }
+  if (!isLaidOut(columns.current, stream)) columns.current = layout(stream);
   useLayoutEffect(() => {
     if (follows && view.current) view.current.scrollTop = view.current.scrollHeight;
   });

@@ -30,6 +30,20 @@ export function useLoaded(load, key = "", everyMs = 0) {
   return { ...state, reload };
 }
 
+/** Return what tries some work, and the error that the last try had. */
+export function useAttempt() {
+  const [error, setError] = useState(null);
+  const attempt = async (work) => {
+    setError(null);
+    try {
+      await work();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return [attempt, error];
+}
+
 /** Draw again each time that a source of changes tells of one. */
 export function useUpdates(source) {
   const [, setTurn] = useState(0);

@@ -38,24 +38,22 @@ function Standings({ value }) {
     Object.entries(partitions).map(([partition, copy]) => [
       query, partition, copy.state, copy.role, count(copy.position), count(copy.offsetLag), copy.timeLagMs === null ? "–" : `${count(copy.timeLagMs / 1000)} s`,
     ]));
-  return html`<${Table} columns=${["Query", "Partition", "State", "Role", "Position", "Lag, records", "Lag, time"]} rows=${rows} empty="This server holds no copies." />`;
+  return html`<${Table} columns=${["Query", "Partition", "State", "Role", "Position", "Lag, records", "Lag, time"]} rows=${rows} empty="This server holds no replicas." />`;
 }
 
-function ThisServer({ info, leader }) {
-  useUpdates(live);
+function ThisServer({ info }) {
   const memory = (live.raw.get("ksql_memory_bytes") ?? []).map(({ labels, value }) => `${labels.process} ${bytes(value)}`).join(", ");
   const host = live.raw.get("ksql_server_info")?.[0]?.labels.host;
   const leads = live.value("ksql_leader");
   return html`<${Facts} facts=${[
-    ["Address", host], ["Role", leads === null ? "" : leads === 1 ? "leads: it runs the queries" : "follows"], ["Leader", leader], ["Version", info.version], ["Service", info.ksqlServiceId],
+    ["Address", host], ["Role", leads === null ? "" : leads === 1 ? "leads: it runs the queries" : "follows"], ["Version", info.version], ["Service", info.ksqlServiceId],
     ["Kafka cluster", info.kafkaClusterId], ["Servers alive", count(live.value("ksql_members"))], ["Commands", `${info.serverStatus}, position ${count(live.value("ksql_command_topic_position"))}`],
     ["Memory", memory],
   ]} />`;
 }
 
-function Part({ title, load, show }) {
-  const { value, error } = useLoaded(load, title, EVERY_MS);
-  return html`<section><h2>${title}</h2><${ErrorBox} error=${error} />${value && show(value)}</section>`;
+function Part({ title, part, show }) {
+  return html`<section><h2>${title}</h2><${ErrorBox} error=${part.reason} />${part.value && show(part.value)}</section>`;
 }
 
 async function servers(signal) {
@@ -67,11 +65,22 @@ const showServers = (value) => (value.off
   ? html`<p class="dim">Servers do not tell each other that they live: ksql.heartbeat.enable is false.</p>`
   : html`<${Servers} cluster=${value} />`);
 
+/** Load all parts together, so that none pushes another one away. */
+function load(signal) {
+  return Promise.allSettled([
+    get("/healthcheck", { signal, also: [503] }), get("/info", { signal }), servers(signal), get("/stores/standings", { signal }),
+  ]);
+}
+
 /** The page. */
 export function ClusterPage() {
+  useUpdates(live);
+  const { value } = useLoaded(load, "", EVERY_MS);
+  if (value === null || !live.at) return html`<h1>Cluster</h1><div class="loading"></div>`;
+  const [health, info, hosts, standings] = value;
   return html`<h1>Cluster</h1>
-    <${Part} title="Health of this server" load=${(signal) => get("/healthcheck", { signal, also: [503] })} show=${(report) => html`<${Health} report=${report} />`} />
-    <${Part} title="This server" load=${(signal) => get("/info", { signal })} show=${(value) => html`<${ThisServer} info=${value.KsqlServerInfo} />`} />
-    <${Part} title="Servers" load=${servers} show=${showServers} />
-    <${Part} title="Copies of tables at this server" load=${(signal) => get("/stores/standings", { signal })} show=${(value) => html`<${Standings} value=${value} />`} />`;
+    <${Part} title="Health of this server" part=${health} show=${(report) => html`<${Health} report=${report} />`} />
+    <${Part} title="This server" part=${info} show=${({ KsqlServerInfo }) => html`<${ThisServer} info=${KsqlServerInfo} />`} />
+    <${Part} title="Servers" part=${hosts} show=${showServers} />
+    <${Part} title="Replicas of tables at this server" part=${standings} show=${(each) => html`<${Standings} value=${each} />`} />`;
 }

@@ -9,12 +9,13 @@ import { RowStream } from "../stream.js";
 import { RowTable } from "../rowtable.js";
 import { ReplaceDialog, targetOf } from "../replace.js";
 import { UpgradeHistory } from "../upgradehistory.js";
-import { Badge, Confirmed, count, ErrorBox, Facts, sourceLink, Table, Time, useLoaded, useUpdates } from "../ui.js";
+import { Badge, Confirmed, count, ErrorBox, Facts, sourceLink, Table, Time, useAttempt, useLoaded, useUpdates } from "../ui.js";
 import { stateOf } from "./queries.js";
 
 const LOG_MS = 20_000;
 
 function Buttons({ query, onDone, onReplace }) {
+  const [attempt, error] = useAttempt();
   const act = (verb) => async () => {
     await run(`${verb} ${query.id};`);
     onDone();
@@ -22,11 +23,11 @@ function Buttons({ query, onDone, onReplace }) {
   return html`<p class="buttons">
     <button class="main" onClick=${onReplace}>Replace…</button>
     ${query.state === "PAUSED"
-      ? html`<button onClick=${() => act("RESUME")()}>Resume</button>`
+      ? html`<button onClick=${() => attempt(act("RESUME"))}>Resume</button>`
       : html`<${Confirmed} label="Pause" title="Pause ${query.id}" text="The query rests until it is resumed. Its input waits in Kafka." act=${act("PAUSE")} />`}
     <${Confirmed} label="Terminate" kind="danger" title=${`Terminate ${query.id}`} act=${act("TERMINATE")}
       text="The query ends, and its state is deleted. Its result stays as it is. This cannot be undone." />
-  </p>`;
+  </p><${ErrorBox} error=${error} />`;
 }
 
 function column(samples, name) {
@@ -61,7 +62,8 @@ function skippedQuery(stream, id) {
 function Skipped({ id }) {
   const [stream, setStream] = useState(null);
   const metrics = live.queries.get(id);
-  const look = async () => {
+  const [attempt, error] = useAttempt();
+  const look = () => attempt(async () => {
     const properties = { "auto.offset.reset": "earliest" };
     const [{ properties: configured }] = await run("SHOW PROPERTIES;");
     const name = configured.find((each) => each.name.endsWith("ksql.logging.processing.stream.name"))?.value ?? "KSQL_PROCESSING_LOG";
@@ -69,10 +71,10 @@ function Skipped({ id }) {
     setTimeout(() => next.stop(), LOG_MS);
     next.read();
     setStream(next);
-  };
+  });
   return html`<h2>Skipped records</h2>
     <p>${metrics ? `${count(metrics.failed)} failed, ${count(metrics.late)} too late, since the server began.` : "Not known at this server."}</p>
-    <p class="buttons"><button onClick=${look}>Show the reasons from the processing log</button></p>
+    <p class="buttons"><button onClick=${look}>Show the reasons from the processing log</button></p><${ErrorBox} error=${error} />
     ${stream && html`<${RowTable} stream=${stream} />`}`;
 }
 
@@ -99,21 +101,26 @@ function Query({ query, reload }) {
   const metrics = live.queries.get(query.id);
   const hosts = Object.entries(query.ksqlHostQueryStatus).map(([host, state]) => `${host}: ${state}`).join(", ");
   const again = () => { reload(); setTurn(turn + 1); };
+  const [attempt, failure] = useAttempt();
+  const replace = (statement) => attempt(async () => {
+    const { queryDescription } = await one(`EXPLAIN ${query.id};`); // what is shown may be some seconds old
+    setReplacing({ statement, target: targetOf(queryDescription) });
+  });
   return html`<h1>${query.id} <${Badge} state=${stateOf(query, metrics)} /></h1>
     <${Facts} facts=${[
       ["Reads", query.sources.map((name) => html`${sourceLink(name)} `)], ["Writes", query.sinks.map((name) => html`${sourceLink(name)} `)],
       ["Window", query.windowType], ["Consumer group", query.consumerGroupId], ["Server", hosts],
     ]} />
-    <${Buttons} query=${query} onDone=${again} onReplace=${() => setReplacing({ statement: null })} />
+    <${Buttons} query=${query} onDone=${again} onReplace=${() => replace(null)} /><${ErrorBox} error=${failure} />
     <pre class="plan">${query.statementText}</pre>
     <${Errors} list=${query.queryErrors} />
     <${Charts} id=${query.id} />
     <h2>Upgrades</h2>
-    <${UpgradeHistory} key=${turn} query=${query} onReplace=${(statement) => setReplacing({ statement })} onDone=${again} />
+    <${UpgradeHistory} key=${turn} query=${query} onReplace=${replace} onDone=${again} />
     <h2>Plan</h2><pre class="plan" tabindex="0">${query.executionPlan}</pre>
     <div class="two"><section><${Lags} id=${query.id} /></section><section><${Settings} query=${query} /></section></div>
     <${Skipped} id=${query.id} />
-    ${replacing && html`<${ReplaceDialog} target=${targetOf(query)} text=${replacing.statement} onClose=${() => { setReplacing(null); again(); }} />`}`;
+    ${replacing && html`<${ReplaceDialog} target=${replacing.target} text=${replacing.statement} onClose=${() => { setReplacing(null); again(); }} />`}`;
 }
 
 /** The page of the query that the address names. */
