@@ -7,6 +7,7 @@ Source: docs/console.md.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import mimetypes
 from functools import lru_cache
@@ -48,9 +49,10 @@ HEADERS: Final = {
 
 
 class File(NamedTuple):
-    """A file of the console; ``tag`` is its content's digest as an entity tag."""
+    """A file of the console, and compressed; ``tag`` is its content's digest as an entity tag."""
 
     content: bytes
+    zipped: bytes
     kind: str
     tag: str
 
@@ -76,7 +78,8 @@ def _below(folder: Traversable, path: str) -> list[tuple[str, File]]:
 def _file(name: str, content: bytes) -> File:
     suffix = name[name.rfind(".") :]
     kind = _KINDS.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return File(content, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+    zipped = gzip.compress(content, mtime=0)
+    return File(content, zipped, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
 def _answer(request: Request, name: str) -> Response:
@@ -87,6 +90,9 @@ def _answer(request: Request, name: str) -> Response:
     known = request.headers.get("if-none-match", "")
     if file.tag in {tag.strip().removeprefix("W/") for tag in known.split(",")}:
         return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers |= {"content-encoding": "gzip", "vary": "accept-encoding"}
+        return Response(file.zipped, media_type=file.kind, headers=headers)
     return Response(file.content, media_type=file.kind, headers=headers)
 
 

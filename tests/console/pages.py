@@ -6,10 +6,13 @@ from tests.waits import PATIENCE_S
 
 _SHIFTS = """
 window.shifted = 0;
+window.shifts = [];
 let [begun, last, sum] = [-1e9, -1e9, 0];
 new PerformanceObserver((list) => {
-  for (const {hadRecentInput, startTime, value} of list.getEntries()) {
+  for (const {hadRecentInput, startTime, value, sources} of list.getEntries()) {
     if (hadRecentInput) continue;
+    const moved = sources.map(({node}) => `${node?.nodeName} ${node?.textContent.slice(0, 40)}`);
+    window.shifts.push([value, location.hash, moved]);
     if (startTime - last > 1000 || startTime - begun > 5000) [begun, sum] = [startTime, 0];
     [last, sum] = [startTime, sum + value];
     window.shifted = Math.max(window.shifted, sum);
@@ -26,7 +29,7 @@ class Console:
     def __init__(self, context, url):
         self.url = f"{url.rstrip('/')}/console"
         self.context = context
-        self.errors = []
+        self.errors: list[str] = []
         self.page = context.new_page()
         self.page.set_default_timeout(PATIENCE_S * 1000)
         self.page.add_init_script(_SHIFTS)
@@ -47,7 +50,7 @@ class Console:
 
     @property
     def shifted(self):
-        """How far the page has moved by itself: the cumulative layout shift, in its worst five seconds."""
+        """The cumulative layout shift: how far the page moved by itself, in its worst 5 s."""
         return self.page.evaluate("window.shifted")
 
     def sees(self, text, *, within="main, dialog"):

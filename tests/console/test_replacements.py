@@ -31,7 +31,7 @@ def test_two_tabs_that_replace_the_same_query(console, server):
     compared(first, query, "n > 1")
     compared(second, query, "n > 2")
     first.press("Replace the query")
-    first.sees("Gap")
+    first.page.locator("dialog .verdict", has_text="Created query").wait_for()
     second.press("Replace the query")
     second.sees("The query was replaced meanwhile")
     statement = server.http.one(f"EXPLAIN {query};")["queryDescription"]["statementText"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import re
 from pathlib import Path
@@ -79,7 +78,7 @@ def test_the_libraries_are_those_that_were_pinned() -> None:
 
 
 def test_it_is_light() -> None:
-    assert sum(len(gzip.compress(file.content)) for file in files().values()) < MOST_BYTES
+    assert sum(len(file.zipped) for file in files().values()) < MOST_BYTES
 
 
 def test_no_file_is_of_another_host() -> None:
@@ -91,6 +90,18 @@ def test_no_file_is_of_another_host() -> None:
 def test_no_text_is_read_as_html() -> None:
     for name, file in own().items():
         assert [word for word in AS_HTML if word in file.content.decode()] == [], name
+
+
+def test_all_modules_are_loaded_at_once() -> None:
+    page = files()["index.html"].content.decode()
+    loaded = set(re.findall(r'(?:href|src)="/console/([^"]+\.js)"', page))
+    assert loaded == {name for name in files() if name.endswith(".js")}
+
+
+def test_a_browser_gets_them_compressed() -> None:
+    answer = ask(FakeService(), "GET", "/console/main.js", headers={"accept-encoding": "gzip"})
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.content == files()["main.js"].content
 
 
 def test_imports_lead_to_files() -> None:
