@@ -95,7 +95,7 @@ kafka: setup ## broker, server, CLI, replay
 
 # Without a browser its tests are left out, and say so.
 console: setup ## the web console in Chromium, on a real server
-	$(PYTEST) -q tests/console
+	$(PYTEST) -q -n $(JOBS) --dist loadfile tests/console
 
 POINTS ?= 600
 

@@ -1,4 +1,4 @@
-"""A tour of twenty steps through the console of a real server, as a user takes it."""
+"""A tour of twenty steps through the console of a real server; two people at the same query."""
 
 from __future__ import annotations
 
@@ -251,3 +251,38 @@ def test_tour(console, server, tmp_path):
             raise
         assert opened.errors == [], step.__name__
     assert opened.shifted < 0.1, opened.page.evaluate("window.shifts")
+
+
+SOURCE = """
+CREATE STREAM doubled (id STRING KEY, n INT)
+  WITH (KAFKA_TOPIC='doubled', VALUE_FORMAT='JSON', PARTITIONS=1);
+"""
+TWICE = "CREATE OR REPLACE STREAM twice AS SELECT * FROM doubled WHERE"
+
+
+def compared_where(console, query, condition):
+    console.open(f"query/{query}")
+    console.press("Replace…")
+    console.write(
+        f"{TWICE} {condition};",
+        within="dialog",
+    )
+    console.press("Compare")
+    console.page.locator("dialog .added", has_text=condition).wait_for()
+
+
+@pytest.mark.kafka
+def test_two_tabs_that_replace_the_same_query(console, server):
+    server.http.ksql(SOURCE)
+    answer = server.http.one("CREATE STREAM twice AS SELECT * FROM doubled;")
+    query = answer["commandStatus"]["queryId"]
+    first, second = console(server.http.url), console(server.http.url)
+    compared_where(first, query, "n > 1")
+    compared_where(second, query, "n > 2")
+    first.press("Replace the query")
+    first.page.locator("dialog .verdict", has_text="Created query").wait_for()
+    second.press("Replace the query")
+    second.sees("The query was replaced meanwhile")
+    statement = server.http.one(f"EXPLAIN {query};")["queryDescription"]["statementText"]
+    assert statement.endswith("WHERE n > 1;")
+    server.http.ksql(f"TERMINATE {query};")

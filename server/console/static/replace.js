@@ -105,9 +105,9 @@ export function Watched({ target, since, onEnd }) {
     look();
     return () => clearTimeout(timer);
   }, [target.id]);
-  return html`<${ErrorBox} error=${error} />${upgrade && html`<${Progress} upgrade=${upgrade} />
+  return html`<div class="watch"><${ErrorBox} error=${error} />${upgrade && html`<${Progress} upgrade=${upgrade} />
     ${upgrade.status === "building" && html`<p class="buttons"><${Confirmed} label="Abort" kind="danger" title="Abort the rebuild"
-      text="The query continues as it is. What was built is deleted." act=${() => run(`ABORT UPGRADE OF ${target.name};`)} /></p>`}`}`;
+      text="The query continues as it is. What was built is deleted." act=${() => run(`ABORT UPGRADE OF ${target.name};`)} /></p>`}`}</div>`;
 }
 
 function Switched({ target, done, onClose }) {

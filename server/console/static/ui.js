@@ -94,7 +94,7 @@ export function Dialog({ title, onClose, wide = false, children }) {
 }
 
 /** A button that asks before it acts, in a dialog that says what will happen. */
-export function Confirmed({ label, title, text, act, kind = "" }) {
+export function Confirmed({ label, title, text, act, kind = "", disabled = false }) {
   const [open, setOpen] = useState(false);
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
@@ -110,7 +110,7 @@ export function Confirmed({ label, title, text, act, kind = "" }) {
     }
   };
   const close = () => { setOpen(false); setError(null); };
-  return html`<button class=${kind} onClick=${() => setOpen(true)}>${label}</button>
+  return html`<button class=${kind} disabled=${disabled} onClick=${() => setOpen(true)}>${label}</button>
     ${open && html`<${Dialog} title=${title} onClose=${close}>
       <p>${text}</p><${ErrorBox} error=${error} />
       <p class="buttons"><button class=${`main ${kind}`} disabled=${busy} onClick=${go}>${label}</button></p>

@@ -27,9 +27,10 @@ function Details({ id, onClose, onReplace }) {
       <${UpgradeReport} report=${reportOf(upgrade)} />`}<//>`;
 }
 
-/** The list; an upgrade under way is watched. */
+/** The list, and what can be done with the latest; one under way can be watched. */
 export function UpgradeHistory({ query, onReplace, onDone }) {
   const [open, setOpen] = useState(null);
+  const [watching, setWatching] = useState(false);
   const target = targetOf(query);
   const { value, error, reload } = useLoaded((signal) => get(`/upgrades?query=${encodeURIComponent(query.id)}`, { signal }), query.id, 5_000);
   const upgrades = value?.upgrades ?? [];
@@ -37,16 +38,17 @@ export function UpgradeHistory({ query, onReplace, onDone }) {
   const canRollBack = !isBuilding && upgrades.some(({ status, mode }) => status === "switched" && REBUILT.has(mode));
   const rows = upgrades.map((upgrade) => [
     html`<button class="plain link" onClick=${() => setOpen(upgrade.id)}><${Time} ms=${upgrade.begun} /></button>`, modeText(upgrade.mode), upgrade.classes.join(", "),
-    html`<${Badge} state=${upgrade.status} />`, upgrade.gapMs === null ? "–" : `${count(upgrade.gapMs)} ms`, upgrade.user ?? "–",
+    html`<${Badge} state=${upgrade.status} /> ${upgrade.progress ? `${upgrade.progress.percent} %` : ""}`, upgrade.gapMs === null ? "–" : `${count(upgrade.gapMs)} ms`, upgrade.user ?? "–",
   ]);
   const back = async () => {
     await run(`ROLLBACK UPGRADE OF ${target.name};`);
     reload();
   };
   return html`<${ErrorBox} error=${error} />
-    ${isBuilding && html`<${Watched} target=${target} onEnd=${onDone} />`}
     ${value && html`<${Table} columns=${["Begun", "Mode", "Class", "Status", "Gap", "User"]} rows=${rows} empty="This query was never replaced." />`}
-    ${canRollBack && html`<p class="buttons"><${Confirmed} label="Roll back" title="Roll back the last rebuild" act=${back}
-      text="The version that ran before the last cut-over reads what has come since, and takes over again." /></p>`}
+    <p class="buttons"><button disabled=${!isBuilding} onClick=${() => setWatching(true)}>Watch the rebuild</button>
+      <${Confirmed} label="Roll back" title="Roll back the last rebuild" act=${back} disabled=${!canRollBack}
+        text="The version that ran before the last cut-over reads what has come since, and takes over again." /></p>
+    ${watching && html`<${Dialog} title=${`Rebuild of ${query.id}`} onClose=${() => setWatching(false)}><${Watched} target=${target} onEnd=${onDone} /><//>`}
     ${open && html`<${Details} id=${open} onClose=${() => setOpen(null)} onReplace=${(statement) => { setOpen(null); onReplace(statement); }} />`}`;
 }
