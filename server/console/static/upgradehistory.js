@@ -28,7 +28,7 @@ function Details({ id, onClose, onReplace }) {
 }
 
 /** The list, and what can be done with the latest; one under way can be watched. */
-export function UpgradeHistory({ query, onReplace, onDone }) {
+export function UpgradeHistory({ query, onReplace }) {
   const [open, setOpen] = useState(null);
   const [watching, setWatching] = useState(false);
   const target = targetOf(query);
@@ -49,6 +49,6 @@ export function UpgradeHistory({ query, onReplace, onDone }) {
     <p class="buttons"><button disabled=${!isBuilding} onClick=${() => setWatching(true)}>Watch the rebuild</button>
       <${Confirmed} label="Roll back" title="Roll back the last rebuild" act=${back} disabled=${!canRollBack}
         text="The version that ran before the last cut-over reads what has come since, and takes over again." /></p>
-    ${watching && html`<${Dialog} title=${`Rebuild of ${query.id}`} onClose=${() => setWatching(false)}><${Watched} target=${target} onEnd=${onDone} /><//>`}
+    ${watching && html`<${Dialog} title=${`Rebuild of ${query.id}`} onClose=${() => setWatching(false)}><${Watched} target=${target} onEnd=${reload} /><//>`}
     ${open && html`<${Details} id=${open} onClose=${() => setOpen(null)} onReplace=${(statement) => { setOpen(null); onReplace(statement); }} />`}`;
 }

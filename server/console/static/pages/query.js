@@ -116,7 +116,7 @@ function Query({ query, reload }) {
     <${Errors} list=${query.queryErrors} />
     <${Charts} id=${query.id} />
     <h2>Upgrades</h2>
-    <${UpgradeHistory} key=${turn} query=${query} onReplace=${replace} onDone=${again} />
+    <${UpgradeHistory} key=${turn} query=${query} onReplace=${replace} />
     <h2>Plan</h2><pre class="plan" tabindex="0">${query.executionPlan}</pre>
     <div class="two"><section><${Lags} id=${query.id} /></section><section><${Settings} query=${query} /></section></div>
     <${Skipped} id=${query.id} />
