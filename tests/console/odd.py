@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 
 from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
@@ -26,3 +27,4 @@ def at(service, *, port=0, tls=None, **options):
             context.shut()
             http.stop()
             context.release()
+            gc.collect()  # the browser's idle connections, whose loop has ended: see the filter

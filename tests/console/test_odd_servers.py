@@ -20,6 +20,8 @@ from tests.unit.formats import columns as c
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.waits import await_true
 
+# A browser keeps connections to a server that ends with its test; nobody closes them any more.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 MARKS = (
     "<img src=x onerror=window.hacked=1>",
     "<script>window.hacked=1</script>",
