@@ -246,7 +246,7 @@ class MemoryService(Service):
     def browse(self, ask: BrowseRequest) -> BrowsedRecords:
         """Return some records of a topic as text.
 
-        Raises: UnknownName, INTERNAL_TOPIC, UnknownPartition.
+        Raises: NotPermitted, UnknownName, INTERNAL_TOPIC, UnknownPartition.
         """
         return self.reads.browse(ask)
 

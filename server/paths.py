@@ -11,6 +11,7 @@ from typing import Final
 
 from ksql.control.access import Need, Right
 from server.api import DOCS, FILES, OPENAPI
+from server.console import PATH as CONSOLE
 
 ONLY_SERVERS: Final = frozenset(
     {"/stores/read", "/stores/processed", "/queries/reports", "/heartbeat", "/lag"}
@@ -41,19 +42,23 @@ _OF_ALL: Final = (
     "/v1/metadata/id",
     OPENAPI,
     DOCS,
+    CONSOLE,
 )
+_HISTORY: Final = "/metrics/history/"
 _OF_OPERATORS: Final = ("/metrics", "/clusterStatus", "/stores/standings")
 _FREE: Final = frozenset((*_BY_STATEMENT, *_OF_ALL))
-_FREE_BELOW: Final = ("/status/", "/upgrades/", "/is_valid_property/", FILES + "/")
+_FREE_BELOW: Final = ("/status/", "/upgrades/", "/is_valid_property/", FILES + "/", CONSOLE + "/")
 _OF_ADMINISTRATORS: Final = frozenset({"/ksql/terminate", *ONLY_SERVERS})
+_RECORDS: Final = re.compile(r"/topics/[^/]+/records")
+"""Whose topic is checked where it is read."""
 _HOSTS: Final = re.compile(r"/stores/[^/]+/hosts")
 
 
 def needs_of(path: str) -> tuple[Need, ...]:
     """Return the rights that a request to that path needs, besides those of its statements."""
-    if path in _FREE or path.startswith(_FREE_BELOW):
+    if path in _FREE or path.startswith(_FREE_BELOW) or _RECORDS.fullmatch(path):
         return ()
-    if path in _OF_OPERATORS or _HOSTS.fullmatch(path):
+    if path in _OF_OPERATORS or path.startswith(_HISTORY) or _HOSTS.fullmatch(path):
         return OPERATION
     return ADMINISTRATION
 

@@ -242,7 +242,7 @@ class KsqlService:
     def browse(self, ask: BrowseRequest) -> BrowsedRecords:
         """Return some records of a topic as text; it waits for none that is still to come.
 
-        Raises: UnknownName, INTERNAL_TOPIC, UnknownPartition.
+        Raises: NotPermitted, UnknownName, INTERNAL_TOPIC, UnknownPartition.
         """
         return self.node.reads.browse(ask)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.cluster.replicas import Caller
 from ksql.control import BySite, PullCounter, PullMetrics
-from ksql.control.access import Right, current
+from ksql.control.access import Need, Right, current
 from ksql.control.planning import transient_plan
 from ksql.control.statements import OpenPush, RequestFailed, single
 from ksql.core import TOO_MANY_PUSH_QUERIES, KsqlError, StatementError, UnknownName, merged, similar
@@ -409,8 +409,9 @@ class QueryService:
     def browse(self, ask: BrowseRequest) -> BrowsedRecords:
         """Return some records of a topic as text; it waits for none.
 
-        Raises: UnknownName, INTERNAL_TOPIC, UnknownPartition.
+        Raises: NotPermitted, UnknownName, INTERNAL_TOPIC, UnknownPartition.
         """
+        current().demand((Need(Right.READ, "topic", ask.topic),), ask.topic)
         self._check_topic(ask.topic, "read")
         registry = self._engine.registry
         registered = None if registry is None else RegisteredReader(registry)

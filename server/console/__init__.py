@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from server.console.site import ENABLED, install
+from server.console.site import ENABLED, PATH, install
 
-__all__ = ["ENABLED", "install"]
+__all__ = ["ENABLED", "PATH", "install"]

@@ -518,3 +518,21 @@ def test_bad_rights_do_not_start(tmp_path: Path, rights: str) -> None:
         Users.of(Settings(configuration(tmp_path) | {RIGHTS: str(tmp_path / "none")}))
     with pytest.raises(BadUsers):
         Users.of(Settings(configuration(tmp_path, users="")))
+
+
+@pytest.mark.parametrize(
+    ("user", "path", "status"),
+    [
+        ("reader", "/topics/secret/records", 403),
+        ("reader", "/topics/public/records", 403),
+        ("boss", "/topics/public/records", 200),
+        ("reader", "/metrics/history/CTAS_X_1", 403),
+        ("boss", "/metrics/history/CTAS_X_1", 200),
+        ("reader", "/console", 200),
+        ("reader", "/console/main.js", 200),
+    ],
+)
+def test_records_and_histories_need_rights_and_the_console_a_user(
+    roads: Roads, user: str, path: str, status: int
+) -> None:
+    assert roads.ask(user, "GET", path).status_code == status
