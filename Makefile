@@ -5,6 +5,9 @@ QTT_CORPUS ?= ../shared/qtt
 RUN := .venv/bin/python
 PYTEST := $(RUN) -m pytest
 JOBS ?= 2
+# More than cores: a test often waits for a broker or for Spark.
+SERVERS ?= 3
+SESSIONS ?= 2
 # Of unit tests: more than cores, as many of them wait for threads, sockets and processes.
 PROCESSES ?= 4
 # Hashes for every platform and Python; no index is named, so any mirror serves.
@@ -45,9 +48,8 @@ demo-shop: setup ## queries over the backlog of a shop, each result compared wit
 # Run side by side: steps that would leave a core idle, as a Spark session does while it plans.
 test: setup ## everything that CI runs
 	@$(MAKE) --no-print-directory -j2 unit lint types layers docs
-	@$(MAKE) --no-print-directory -j2 golden chains
+	@$(MAKE) --no-print-directory -j3 golden chains console
 	@$(MAKE) --no-print-directory kafka
-	@$(MAKE) --no-print-directory console
 	@$(MAKE) --no-print-directory -j2 qtt spark
 
 check: setup ## the fast part: no JVM
@@ -87,15 +89,15 @@ golden: setup ## statement and expected text
 chains: setup ## CHAINS random chains of queries over several partitions, in memory: equal in all batches, in order
 	$(RUN) -m tests.chains --runs $(CHAINS) --jobs $(JOBS)
 
-spark: setup ## one Spark session
-	$(PYTEST) -q -m "not proof" tests/spark
+spark: setup ## SESSIONS of Spark side by side
+	$(PYTEST) -q -n $(SESSIONS) --dist loadfile --no-loadscope-reorder -m "not proof" tests/spark
 
 kafka: setup ## broker, server, CLI, replay
-	$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not proof" tests/kafka
+	$(PYTEST) -q -n $(SERVERS) --dist loadfile --no-loadscope-reorder -m "not proof" tests/kafka
 
 # Without a browser its tests are left out, and say so.
 console: setup ## the web console in Chromium, on a real server
-	$(PYTEST) -q -n $(JOBS) --dist loadfile tests/console
+	$(PYTEST) -q -n $(SERVERS) --dist loadfile tests/console
 
 POINTS ?= 600
 

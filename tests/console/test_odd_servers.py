@@ -162,7 +162,7 @@ def test_a_server_with_users_and_a_certificate_of_its_own(console, users):
 class Standby(FakeService):
     """A server that follows another one, which has fallen silent."""
 
-    def metrics(self, accept, unready):
+    def metrics(self, accept, unready, requests):
         return b"ksql_leader 0.0\nksql_members 1.0\n", "text/plain; charset=utf-8"
 
 
