@@ -114,15 +114,19 @@ def create_app(
         app.add_middleware(Headers, headers=headers)
     app.add_middleware(RequestCounts, counts=context.requests, paths=_plain_paths())
     app.add_middleware(Tracing)
+    _add_routes(app, headless=headless)
+    if with_console:
+        console.install(app)
+    api.describe(app, metadata.version("ksql-spark"), secured=users is not None)
+    return app
+
+
+def _add_routes(app: FastAPI, *, headless: bool) -> None:
     for router in ROUTERS:
         if not headless or router not in FOR_STATEMENTS:
             app.include_router(router)
     if headless:
         disabled_routes.install(app, FOR_STATEMENTS)
-    if with_console:
-        console.install(app)
-    api.describe(app, metadata.version("ksql-spark"), secured=users is not None)
-    return app
 
 
 def _plain_paths() -> frozenset[str]:

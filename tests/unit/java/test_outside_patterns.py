@@ -27,6 +27,7 @@ MADE_BY_US = {
     "ksql/exec/expressions/compare.py": "literals",
     "ksql/java/uri.py": "literals",
     "ksql/core/query_version.py": "names of consumer groups",
+    "ksql/control/statements/masking.py": "quotes and words of the language, none tried twice",
     "ksql/sql/syntax/lexer.py": "the grammar's words",
     "ksql/spark/query/cut_over.py": "escaped names of queries",
     "server/cli/commands.py": "the terminal's commands",
