@@ -21,6 +21,7 @@ from ksql.kafka.connect import (
     Connect,
     EmbeddedConnect,
     WatchedConnect,
+    answer_within_s,
     connect_settings,
     is_embedded,
     worker_settings,
@@ -211,8 +212,7 @@ def connect(settings: Settings, folder: Path, kafka: KafkaSettings) -> Connect:
     if not is_embedded(settings):
         return Connect(connect_settings(settings))
     worker = replace(worker_settings(settings), kafka=java_client(kafka))
-    timeout_s = settings.number("ksql.connect.request.timeout.ms") / 1000
-    return WatchedConnect(EmbeddedConnect(folder, worker), timeout_s)
+    return WatchedConnect(EmbeddedConnect(folder, worker), answer_within_s(settings))
 
 
 def on_change(views: ViewMaintainer, writer: SharedSender) -> Callable[[Catalog], None]:

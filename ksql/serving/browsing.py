@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.core import KsqlError
 from ksql.serving.printing import DetectedFormats, one_line
@@ -92,21 +92,23 @@ class BrowsedRecords:
     partitions: tuple[PartitionExtent, ...]
 
 
-Span = tuple[int, int]
+class BrowseSpan(NamedTuple):
+    """The offsets of a partition at present: its first, the one to read from, and its end."""
+
+    begin: int
+    start: int
+    end: int
 
 
-def spans(ask: BrowseRequest, extents: TopicExtents) -> dict[tuple[str, int], Span]:
-    """Return for each partition the first offset to read and the topic's end, both of now.
+def spans(ask: BrowseRequest, extents: TopicExtents) -> dict[tuple[str, int], BrowseSpan]:
+    """Return what is to be read of each partition.
 
     Raises: UnknownPartition for a partition that the topic does not have.
     """
     begins, ends = extents.begin_offsets([ask.topic]), extents.end_offsets([ask.topic])
     at_time = {} if ask.time_ms is None else extents.offsets_at([ask.topic], ask.time_ms)
     chosen = {
-        place: (
-            _start(ask, place, (begin, ends.get(place, begin)), at_time),
-            ends.get(place, begin),
-        )
+        place: BrowseSpan(begin, _start(ask, place, begin, ends[place], at_time), ends[place])
         for place, begin in sorted(begins.items())
         if ask.partition in (None, place[1]) and place in ends
     }
@@ -116,9 +118,12 @@ def spans(ask: BrowseRequest, extents: TopicExtents) -> dict[tuple[str, int], Sp
 
 
 def _start(
-    ask: BrowseRequest, place: tuple[str, int], extent: Span, at_time: Mapping[tuple[str, int], int]
+    ask: BrowseRequest,
+    place: tuple[str, int],
+    begin: int,
+    end: int,
+    at_time: Mapping[tuple[str, int], int],
 ) -> int:
-    begin, end = extent
     first = begin
     if ask.offsets is not None:
         first = ask.offsets.get(place[1], begin)
@@ -140,8 +145,7 @@ def browse(
     Raises: UnknownPartition for a partition that the topic does not have; what reading raises.
     """
     chosen = spans(ask, extents)
-    begins = extents.begin_offsets([ask.topic])
-    waiting = {place: start for place, (start, end) in chosen.items() if start < end}
+    waiting = {place: span.start for place, span in chosen.items() if span.start < span.end}
     records = _read(waiting, chosen, feeds, ask.limit) if waiting else []
     records.sort(key=lambda record: (record.timestamp, record.partition, record.offset))
     del records[ask.limit :]
@@ -160,8 +164,8 @@ def browse(
         for record in records
     )
     partitions = tuple(
-        PartitionExtent(place[1], begins.get(place, 0), end, _next(records, place[1], start))
-        for place, (start, end) in chosen.items()
+        PartitionExtent(place[1], span.begin, span.end, _next(records, place[1], span.start))
+        for place, span in chosen.items()
     )
     return BrowsedRecords(ask.topic, key_formats, value_formats, shown, partitions)
 
@@ -176,7 +180,7 @@ def _next(records: Iterable[RawRecord], partition: int, start: int) -> int:
 
 def _read(
     waiting: Offsets,
-    chosen: Mapping[tuple[str, int], Span],
+    chosen: Mapping[tuple[str, int], BrowseSpan],
     feeds: Callable[[Offsets, Callable[[], None]], Feed],
     limit: int,
 ) -> list[RawRecord]:
@@ -191,7 +195,7 @@ def _read(
             idle = 0 if batch else idle + 1
             for record in batch:
                 place = (record.topic, record.partition)
-                if place not in counts or record.offset >= chosen[place][1]:
+                if place not in counts or record.offset >= chosen[place].end:
                     continue
                 read.append(record)
                 counts[place] += 1
@@ -199,7 +203,7 @@ def _read(
                 if counts[place] >= limit:
                     del counts[place]
             positions = feed.positions
-            for place in [p for p in counts if positions.get(p, 0) >= chosen[p][1]]:
+            for place in [p for p in counts if positions.get(p, 0) >= chosen[p].end]:
                 del counts[place]
             feed.pause(waiting.keys() - counts.keys())
     finally:

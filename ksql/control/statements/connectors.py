@@ -6,7 +6,7 @@ Source: ksqlDB developer guide, CREATE CONNECTOR and its like.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ksql.control.statements import connector_entities as c
 from ksql.control.statements import describe as sources
@@ -26,13 +26,15 @@ from ksql.kafka.connect import (
 from ksql.sql.syntax import ast, expr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ksql.control.statements.services import Handlers, Request
     from ksql.core import Span
     from ksql.kafka.connect import ConnectClient, ConnectorInfo, ConnectorStatus, Listed
 
 _PATIENCE_MS: Final = 60_000
+
+T = TypeVar("T")
 
 
 class ConnectorStatementFailed(KsqlError):
@@ -153,20 +155,16 @@ def show(stmt: ast.Show, request: Request) -> e.Entity:
 
     Raises: ConnectorStatementFailed.
     """
-    try:
-        with _about("list connectors", stmt.span, request) as client:
-            listed = client.connectors()
-    except ConnectorStatementFailed as failed:
-        if not isinstance(failed.__cause__, NoConnectConfigured):
-            raise
-        return e.warned(c.ConnectorList(statement_text=request.text), _unconfigured(failed))
+    listed, warnings = _listed("list connectors", stmt, request, lambda client: client.connectors())
     sees = request.requester.sees
     shown = (
         each
         for each in listed
         if stmt.scope in ("", each.info.type.upper()) and sees("connector", each.info.name)
     )
-    return c.ConnectorList(statement_text=request.text, connectors=tuple(map(_summary, shown)))
+    return c.ConnectorList(
+        statement_text=request.text, warnings=warnings, connectors=tuple(map(_summary, shown))
+    )
 
 
 def show_plugins(stmt: ast.Show, request: Request) -> e.Entity:
@@ -174,15 +172,12 @@ def show_plugins(stmt: ast.Show, request: Request) -> e.Entity:
 
     Raises: ConnectorStatementFailed.
     """
-    try:
-        with _about("list connector plugins", stmt.span, request) as client:
-            plugins = client.plugins()
-    except ConnectorStatementFailed as failed:
-        if not isinstance(failed.__cause__, NoConnectConfigured):
-            raise
-        return e.warned(c.ConnectorPluginsList(statement_text=request.text), _unconfigured(failed))
+    plugins, warnings = _listed(
+        "list connector plugins", stmt, request, lambda client: client.plugins()
+    )
     return c.ConnectorPluginsList(
         statement_text=request.text,
+        warnings=warnings,
         connectors_plugins=tuple(
             c.ConnectorPlugin(plugin.class_name, plugin.type, plugin.version) for plugin in plugins
         ),
@@ -272,9 +267,21 @@ def _gone(stmt: ast.DropConnector, request: Request) -> e.WarningEntity:
     )
 
 
-def _unconfigured(failed: ConnectorStatementFailed) -> str:
-    why = failed.__cause__
-    return why.text().replace("\n", ". ") if isinstance(why, KsqlError) else ""
+def _listed(
+    doing: str, stmt: ast.Show, request: Request, ask: Callable[[ConnectClient], tuple[T, ...]]
+) -> tuple[tuple[T, ...], tuple[e.EntityWarning, ...]]:
+    """Return a list of Kafka Connect; without one nothing, and a warning about that.
+
+    Raises: ConnectorStatementFailed.
+    """
+    try:
+        with _about(doing, stmt.span, request) as client:
+            return ask(client), ()
+    except ConnectorStatementFailed as failed:
+        why = failed.__cause__
+        if not isinstance(why, NoConnectConfigured):
+            raise
+        return (), (e.EntityWarning(why.text().replace("\n", ". ")),)
 
 
 def _summary(each: Listed) -> c.ConnectorInfo:

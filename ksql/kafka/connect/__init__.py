@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ksql.kafka.connect.settings import (
         ConnectSettings,
         WorkerSettings,
+        answer_within_s,
         check_connect,
         connect_settings,
         is_embedded,
@@ -48,8 +49,8 @@ else:
                 "CLASS Config ConnectorInfo ConnectorStatus Listed Plugin TaskStatus known_topics"
             ),
             "settings": (
-                "ConnectSettings WorkerSettings check_connect connect_settings is_embedded "
-                "worker_settings"
+                "ConnectSettings WorkerSettings answer_within_s check_connect connect_settings "
+                "is_embedded worker_settings"
             ),
             "worker": "EmbeddedConnect",
         },
@@ -74,6 +75,7 @@ __all__ = [
     "TaskStatus",
     "WatchedConnect",
     "WorkerSettings",
+    "answer_within_s",
     "check_connect",
     "connect_settings",
     "is_embedded",

@@ -108,24 +108,26 @@ def is_embedded(settings: Settings) -> bool:
     return settings.flag(EMBEDDED) or bool(settings.text(_WORKER_CONFIG))
 
 
-def connect_settings(settings: Settings, own_url: str = "") -> ConnectSettings | None:
-    """Return where Kafka Connect is, None if no address is stated; ``own_url``: the worker's here.
+def connect_settings(settings: Settings) -> ConnectSettings | None:
+    """Return where another Kafka Connect is; None if no address is stated.
 
     Raises: BadConnectSetting, BadCredentials, NoPemStore, BadKeyStore, BadTrustStore.
     """
-    url = own_url or settings.text(URL)
-    timeout_s = settings.number(TIMEOUT) / 1000
+    url = settings.text(URL)
     if not url:
         return None
-    if own_url:
-        return ConnectSettings(own_url, timeout_s, embedded=True)
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadConnectSetting(
             URL, f"is no address: {without_secrets(url)}", "Write it as http://HOST:8083."
         )
     tls = _tls(settings) if parts.scheme == "https" else None
-    return ConnectSettings(url.rstrip("/"), timeout_s, _credentials(settings), tls)
+    return ConnectSettings(url.rstrip("/"), answer_within_s(settings), _credentials(settings), tls)
+
+
+def answer_within_s(settings: Settings) -> float:
+    """Return how long Kafka Connect may take to answer."""
+    return settings.number(TIMEOUT) / 1000
 
 
 def check_connect(settings: Settings) -> None:

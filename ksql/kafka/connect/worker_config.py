@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ksql.core.process import jar_files
+from ksql.kafka.embedded import HOST, properties_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.kafka.connect.settings import WorkerSettings
 
-HOST: Final = "127.0.0.1"
 _LISTENERS: Final = re.compile(r"^\s*listeners\s*[=:]\s*(\S.*?)\s*$", re.MULTILINE)
 _STORES: Final = {"config": "configs", "offset": "offsets", "status": "status"}
 _CLIENTS: Final = ("", "producer.", "consumer.", "admin.")
@@ -54,8 +54,7 @@ def worker_properties(settings: WorkerSettings, port: int) -> str:
         "plugin.path": ",".join(plugin_path(settings)),
         "plugin.discovery": _SEARCH if settings.plugins else _MANIFESTS,
     }
-    lines = [f"{name}={_escaped(value)}" for name, value in properties.items()]
-    return "\n".join([*lines, settings.more, ""])
+    return f"{properties_text(properties)}{settings.more}\n"
 
 
 def plugin_path(settings: WorkerSettings) -> list[str]:
@@ -74,8 +73,3 @@ def class_path() -> list[str]:
     """Return the worker's jars: it shares Kafka's with the broker."""
     files: Iterable[object] = (*jar_files("broker"), *jar_files("connect"))
     return list(map(str, files))
-
-
-def _escaped(value: str) -> str:
-    """Return the value as Java reads a properties file: a backslash doubled, a line as one."""
-    return value.replace("\\", "\\\\").replace("\n", "\\n")

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from ksql.kafka.embedded.broker import (
-    EmbeddedBroker,
-    free_ports,
-    is_free,
-    last_meaningful_line,
-    read_text,
-)
-from ksql.kafka.embedded.broker_config import java_options, log_properties
+from ksql.kafka.embedded.broker import EmbeddedBroker
+from ksql.kafka.embedded.broker_config import properties_text
+from ksql.kafka.embedded.jvm_child import HOST, EmbeddedJvm, free_ports, last_meaningful_line
 
 __all__ = [
+    "HOST",
     "EmbeddedBroker",
+    "EmbeddedJvm",
     "free_ports",
-    "is_free",
-    "java_options",
     "last_meaningful_line",
-    "log_properties",
-    "read_text",
+    "properties_text",
 ]

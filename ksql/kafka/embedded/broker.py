@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
 import shutil
 import socket
 import subprocess
@@ -12,29 +9,29 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from ksql.core import StartError, StartupTimeout, cpu_seconds, write_atomically
-from ksql.core.process import Child, FileLock, await_predecessors, find_java, jar_files
-from ksql.kafka.embedded.broker_config import java_options, log_properties, server_properties
+from ksql.core import StartError, StartupTimeout, cpu_seconds
+from ksql.core.process import FileLock, find_java, jar_files
+from ksql.kafka.embedded.broker_config import server_properties
+from ksql.kafka.embedded.jvm_child import (
+    HOST,
+    EmbeddedJvm,
+    free_ports,
+    is_free,
+    last_meaningful_line,
+)
 from ksql.kafka.logs import CLIENT_LOG
-
-if TYPE_CHECKING:
-    from ksql.core.process import Java
 
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 6.0
-_DYING_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _TRIES = 3
-_LOG_SETTINGS = "log4j2.properties"
-"""Like all paths that the broker is given: seen from its directory, which may have any letters."""
 _DISK_FULL = "No space left on device"
 _LEAST_FREE = 1 << 20
-_HOST = "127.0.0.1"
 
 
 class PortInUse(StartError):
@@ -62,7 +59,7 @@ class BrokerFailed(StartError):
         )
 
 
-class EmbeddedBroker:
+class EmbeddedBroker(EmbeddedJvm):
     """A Kafka broker that lives as long as this process, and no longer.
 
     Started again over the same directory it serves the same topics. Its port is the former one
@@ -71,13 +68,10 @@ class EmbeddedBroker:
     """
 
     def __init__(self, data_dir: Path, port: int | None = None, heap_mb: int = 384) -> None:
-        self._dir = data_dir.absolute()
+        super().__init__(data_dir, "broker", heap_mb, _STOP_SECONDS)
         self._port = port
-        self._heap_mb = heap_mb
         self._owner = FileLock(self._dir / "owner.lock")
-        self._child: Child | None = None
         self._bootstrap = ""
-        self._log_start = 0
         self._stopping = False
         self._patience_s = _READY_SECONDS
 
@@ -85,21 +79,6 @@ class EmbeddedBroker:
     def bootstrap(self) -> str:
         """``host:port`` for clients; empty unless running."""
         return self._bootstrap
-
-    @property
-    def pid(self) -> int:
-        """The process id of the JVM; 0 unless running."""
-        return self._child.pid if self._child is not None else 0
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process runs."""
-        return self._child is not None and self._child.alive
-
-    @property
-    def log_file(self) -> Path:
-        """Where the broker writes its warnings and errors."""
-        return self._dir / "logs" / "broker.log"
 
     def start(self) -> str:
         """Start it and return ``host:port`` once the admin API answers. Blocks for seconds.
@@ -110,13 +89,12 @@ class EmbeddedBroker:
             BrokerFailed: Kafka ended or stayed silent; with the last thing it logged.
             JavaMissing, JARS_MISSING: the set-up is incomplete.
         """
-        java = find_java()
-        class_path = os.pathsep.join(map(str, jar_files("broker")))
+        java, jars = find_java(), jar_files("broker")
         self._owner.acquire()
         self._stopping = False
         try:
             self._await_predecessor()
-            self._bootstrap = self._start_on_free_port(java, class_path)
+            self._bootstrap = self._start_on_free_port(self._java(java, jars))
         except BaseException:
             self.stop()
             raise
@@ -134,8 +112,7 @@ class EmbeddedBroker:
         self._end_process()
         try:
             self._await_predecessor()
-            class_path = os.pathsep.join(map(str, jar_files("broker")))
-            self._start_on_free_port(find_java(), class_path)
+            self._start_on_free_port(self._java(find_java(), jar_files("broker")))
         except BaseException:
             self._end_process()
             raise
@@ -148,7 +125,7 @@ class EmbeddedBroker:
         """Return why it is not running, in a sentence that a user can do something about."""
         if _DISK_FULL in self._said() or shutil.disk_usage(self._dir).free < _LEAST_FREE:
             return f"the disk is full ({self._dir}); it starts again once there is space"
-        return self._child.ending if self._child is not None else "it could not be started"
+        return self._ending()
 
     def kill(self) -> None:
         """End it at once; its next start mends what that leaves."""
@@ -171,27 +148,11 @@ class EmbeddedBroker:
 
     # --- the start, step by step ------------------------------------------------------------------
 
-    def _await_predecessor(self) -> None:
-        """Wait for a broker whose parent was killed and which is still closing its files."""
-        lock = self._process_lock()
-        await_predecessors(lock, _DYING_SECONDS)
-        lock.release()
-
-    def _process_lock(self) -> FileLock:
-        """Return the lock that supervisor and JVM hold, so that it outlives this process too."""
-        return FileLock(self._dir / "process.lock")
-
-    def _start_on_free_port(self, java: Java, class_path: str) -> str:
+    def _start_on_free_port(self, command: list[str]) -> str:
         """Start it on a port found free; try another if that is taken before Kafka binds it."""
         for attempt in range(1, _TRIES + 1):
             port, controller_port = self._ports()
             self._write_settings(port, controller_port)
-            command = [
-                str(java.path),
-                *java_options(self._heap_mb, Path(_LOG_SETTINGS)),
-                "-cp",
-                class_path,
-            ]
             self._format(command)
             self._spawn([*command, "kafka.Kafka", self._properties.name])
             try:
@@ -201,8 +162,8 @@ class EmbeddedBroker:
                     raise
                 self._end_process()
             else:
-                write_atomically(self._dir / "port", str(port))
-                return f"{_HOST}:{port}"
+                self._keep_port(port)
+                return f"{HOST}:{port}"
         raise AssertionError("the last attempt returns or raises")
 
     @property
@@ -215,19 +176,10 @@ class EmbeddedBroker:
         free, controller = free_ports(2)
         return self._port or self._former_port() or free, controller
 
-    def _former_port(self) -> int | None:
-        try:
-            port = int((self._dir / "port").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        return port if is_free(port) else None
-
     def _write_settings(self, port: int, controller_port: int) -> None:
-        self.log_file.parent.mkdir(parents=True, exist_ok=True)
         settings = server_properties(Path("data"), port, controller_port)
         self._properties.write_text(settings, encoding="utf-8")
-        log_settings = log_properties(self.log_file.relative_to(self._dir))
-        (self._dir / _LOG_SETTINGS).write_text(log_settings, encoding="utf-8")
+        self._write_log_settings()
 
     def _format(self, command: list[str]) -> None:
         """Prepare an empty data directory, once in its life."""
@@ -244,24 +196,13 @@ class EmbeddedBroker:
         if done.returncode:
             raise BrokerFailed(last_meaningful_line(done.stdout + done.stderr), self.log_file)
 
-    def _spawn(self, command: list[str]) -> None:
-        self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
-        with self._process_lock() as lock, self._output.open("wb") as output:
-            self._child = Child.start(
-                command, output=output, lock=lock, patience_s=_STOP_SECONDS, cwd=self._dir
-            )
-
-    @property
-    def _output(self) -> Path:
-        return self.log_file.with_name("broker.out")
-
     def _await_ready(self, port: int) -> None:
         patience = StartupTimeout(self._patience_s, lambda: cpu_seconds(self.pid))
         while not _answers(port):
             self._check_start(patience)
             time.sleep(_POLL_SECONDS)
         admin = AdminClient(
-            {"bootstrap.servers": f"{_HOST}:{port}", "log_level": 0}, logger=CLIENT_LOG
+            {"bootstrap.servers": f"{HOST}:{port}", "log_level": 0}, logger=CLIENT_LOG
         )
         while not _has_broker(admin):
             self._check_start(patience)
@@ -277,46 +218,14 @@ class EmbeddedBroker:
     def _last_words(self) -> str:
         return last_meaningful_line(self._said())
 
-    def _said(self) -> str:
-        """Return the output of Java and Kafka since this start."""
-        return read_text(self._output) + read_text(self.log_file, self._log_start)
-
     def _end_process(self) -> None:
-        if self._child is not None:
-            self._child.end()
-        self._child, self._bootstrap = None, ""
-
-
-def last_meaningful_line(log: str) -> str:
-    """Return the last line of a log that says what went wrong.
-
-    Frames of a stack trace, headings and what precedes the text (time, level, class) are left out.
-    """
-    lines = [line.strip() for line in log.splitlines() if line.strip() and not _EMPTY.match(line)]
-    causes = [line for line in lines if _CAUSE.search(line)]
-    last = (causes or lines or ["It ended without a word."])[-1]
-    return _PREFIX.sub("", last)
-
-
-_EMPTY = re.compile(
-    r"\s+at |\s*\.\.\. \d+ more|Error occurred during initialization of VM"
-    r"|Error: Could not create the Java|Error: A fatal exception has occurred"
-)
-_CAUSE = re.compile(r"Exception|Error|ERROR|FATAL|Caused by|[Uu]nable|[Ff]ailed")
-_PREFIX = re.compile(r"^([-\d]+ [:,\d]+ [A-Z]+ \S+: )?(Caused by: )?([\w.$]+(Exception|Error): )*")
-
-
-def read_text(file: Path, start: int = 0) -> str:
-    """Return what a log holds from that byte on; nothing if it is not there."""
-    try:
-        return file.read_bytes()[start:].decode(errors="replace")
-    except FileNotFoundError:
-        return ""
+        super()._end_process()
+        self._bootstrap = ""
 
 
 def _answers(port: int) -> bool:
     try:
-        socket.create_connection((_HOST, port), timeout=1).close()
+        socket.create_connection((HOST, port), timeout=1).close()
     except OSError:
         return False
     return True
@@ -327,26 +236,6 @@ def _has_broker(admin: AdminClient) -> bool:
         return bool(admin.list_topics(timeout=2).brokers)
     except KafkaException:
         return False
-
-
-def is_free(port: int) -> bool:
-    """Return whether nobody listens on that port of this machine now."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port))
-        except OSError:
-            return False
-    return True
-
-
-def free_ports(count: int) -> list[int]:
-    """Return distinct ports that nobody listens on now: all are held until all are found."""
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((_HOST, 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def _cluster_id() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _FOREVER = str(2**63 - 1)
@@ -62,7 +63,7 @@ def server_properties(data: Path, port: int, controller_port: int) -> str:
         "controller.quorum.voters": f"1@{controller}",
         "log.dirs": str(data),
     }
-    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+    return properties_text(settings)
 
 
 def log_properties(file: Path) -> str:
@@ -82,7 +83,7 @@ def log_properties(file: Path) -> str:
         "rootLogger.level": "WARN",
         "rootLogger.appenderRef.file.ref": "file",
     }
-    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+    return properties_text(settings)
 
 
 def java_options(heap_mb: int, log_settings: Path) -> list[str]:
@@ -106,9 +107,13 @@ def java_options(heap_mb: int, log_settings: Path) -> list[str]:
     ]
 
 
-def _escaped(value: str) -> str:
-    """Return the value as Java reads a properties file.
+def properties_text(settings: Mapping[str, str]) -> str:
+    """Return the text of a properties file, as Java reads it, a line for each setting.
 
-    A backslash stands for itself only doubled.
+    A backslash stands for itself only doubled, and a line's end is written as a letter.
     """
-    return value.replace("\\", "\\\\")
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")

@@ -12,7 +12,7 @@ from ksql.control.statements.dry_run import dry_run
 from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.masking import masked
 from ksql.core.config import Settings
-from ksql.kafka.connect import Connect, connect_settings
+from ksql.kafka.connect import Connect, ConnectSettings, connect_settings
 from ksql.kafka.connect.errors import ConnectStarting
 from server.errors import body_of
 from server.wire import to_wire as _to_wire
@@ -156,7 +156,7 @@ class TestCreate:
         assert "look with SHOW CONNECTORS;" in body["message"]
 
     def test_an_embedded_worker_makes_the_topics_of_sources(self, world, fake):
-        settings = connect_settings(Settings({}), own_url=fake.url)
+        settings = ConnectSettings(fake.url, embedded=True)
         world.services.connect = Connect(settings)
         world.run(CREATE + "CREATE SINK CONNECTOR s WITH ('connector.class'='FileStreamSink');")
         assert fake.connectors["lines"]["topic.creation.default.partitions"] == "-1"

@@ -29,7 +29,12 @@ from ksql.kafka.connect.errors import (
     UnknownPlugin,
 )
 from ksql.kafka.connect.model import ConnectorStatus, TaskStatus, known_topics
-from ksql.kafka.connect.settings import check_connect, connect_settings, is_embedded
+from ksql.kafka.connect.settings import (
+    ConnectSettings,
+    check_connect,
+    connect_settings,
+    is_embedded,
+)
 from tests.unit.kafka.connect.fake import (
     FILE_SINK,
     FILE_SOURCE,
@@ -125,7 +130,7 @@ class TestFailures:
         assert "ksql.connect.url" in caught.value.hint
 
     def test_an_embedded_worker_that_has_just_ended_comes_back(self):
-        settings = connect_settings(Settings({}), own_url="http://127.0.0.1:9")
+        settings = ConnectSettings("http://127.0.0.1:9", embedded=True)
         with pytest.raises(ConnectStarting):
             ConnectClient(settings).names()
 

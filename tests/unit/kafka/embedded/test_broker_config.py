@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ksql.core.records import LATEST_MS
-from ksql.kafka.embedded.broker import last_meaningful_line
 from ksql.kafka.embedded.broker_config import java_options, log_properties, server_properties
+from ksql.kafka.embedded.jvm_child import last_meaningful_line
 
 
 def parsed(text):
