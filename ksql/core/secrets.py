@@ -17,12 +17,11 @@ HIDDEN: Final = "***"
 _NAMES: Final = re.compile(
     r"password|passwd|passphrase|secret|token|credential|jaas|user\.info", re.IGNORECASE
 )
-_USER_INFO: Final = re.compile(r"(?<=://)[^\s,'\"<>]*@")
-"""Up to the last ``@`` of the URL: a password may hold ``@`` and ``/`` though it should not."""
-_PARAMETERS: Final = re.compile(
-    r"([?&;][^=&;\s]*(?:password|passwd|secret|token|credential)[^=&;\s]*=)[^&;\s,'\"]*",
-    re.IGNORECASE,
-)
+_SCHEME: Final = "://"
+_URL: Final = re.compile(r"[^\s,'\"<>]++")
+_PARAMETER: Final = re.compile(r"[?&;][^=&;\s]*+=?")
+_SECRET_PARAMETER: Final = re.compile(r"password|passwd|secret|token|credential", re.IGNORECASE)
+_VALUE: Final = re.compile(r"[^&;\s,'\"]*+")
 
 
 def is_secret(name: str) -> bool:
@@ -31,10 +30,32 @@ def is_secret(name: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text with the users, passwords and secret parameters of its URLs hidden."""
-    if "://" not in text:
+    """Return a text with the users, passwords and secret parameters of its URLs hidden.
+
+    It takes time in proportion to the text, whatever that is: logs have texts of strangers.
+    """
+    if _SCHEME not in text:
         return text
-    return _PARAMETERS.sub(rf"\1{HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", text))
+    return _without_parameters(_URL.sub(lambda url: _without_user(url[0]), text))
+
+
+def _without_user(url: str) -> str:
+    """Hide all up to the last ``@``: a password may hold ``@`` and ``/`` though it should not."""
+    before, scheme, rest = url.partition(_SCHEME)
+    _, at, place = rest.rpartition("@")
+    return f"{before}{scheme}{HIDDEN}@{place}" if at else url
+
+
+def _without_parameters(text: str) -> str:
+    parts, done = [], 0
+    for name in _PARAMETER.finditer(text):
+        is_value = name.start() < done
+        if is_value or not name[0].endswith("=") or not _SECRET_PARAMETER.search(name[0]):
+            continue
+        parts += [text[done : name.end()], HIDDEN]
+        value = _VALUE.match(text, name.end())
+        done = value.end() if value else name.end()
+    return "".join(parts) + text[done:]
 
 
 LEDGER_PASSWORD: Final = "ksql.ledger.password.file"  # noqa: S105 - a property's name
