@@ -6,6 +6,7 @@ import itertools
 import json
 import ssl
 import time
+from urllib.parse import quote
 
 import pytest
 import trustme
@@ -93,6 +94,22 @@ def test_no_html_gets_through(console, hostile):
         assert opened.page.evaluate("window.hacked") is None
 
 
+@pytest.mark.parametrize("page", ["query", "source", "function", "topic"])
+def test_an_address_runs_no_statements(console, page):
+    """A link of somebody else's opens a page, and does nothing more."""
+    service = DocumentService()
+    service.execute(
+        "CREATE STREAM s (id STRING KEY, n INT) "
+        "WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"
+    )
+    begin = "SELECT * FROM s EMIT CHANGES" if page == "query" else "s"
+    for end in (";", "`;", "' ;", "``;"):
+        with at(service) as (url, _):
+            opened = console(url, f"{page}/{quote(f'{begin}{end} DROP STREAM s; --')}")
+            opened.page.locator(".box.bad").wait_for()
+            assert "S" in service.services.engine.catalog.sources
+
+
 class Flood(FakeService):
     """A server whose push query gives rows as fast as they are taken."""
 
@@ -120,6 +137,37 @@ def test_a_flood_of_rows_leaves_the_page_usable(console):
         kept = json.loads(opened.export("JSON"))
         assert len(kept) == 10_000
         assert kept[-1]["N"] - kept[0]["N"] == 9_999
+
+
+class Separators(FakeService):
+    """A server whose one row is full of the separators of rows."""
+
+    def query(self, *_request, **_more):
+        value = ",]" * 300_000
+        columns = (c.value("TEXT", model.STRING),)
+        return FakeStream(iter([rows((value,)), rows(("after",))]), columns=columns)
+
+
+def test_a_value_of_separators_does_not_stop_the_page(console):
+    with at(Separators()) as (url, _):
+        opened = console(url)
+        opened.run("SELECT * FROM s EMIT CHANGES;")
+        opened.status("2 rows")
+        assert opened.cells()[1] == "after"
+
+
+def test_a_browser_without_room_still_runs_statements(console):
+    with at(DocumentService()) as (url, _):
+        opened = console(url)
+        fill = "for (let size = 1 << 22; size; size >>= 1) try { while (true) "
+        fill += "localStorage.setItem(`x${Math.random()}`, 'x'.repeat(size)); } catch {}"
+        opened.page.evaluate(f"() => {{ {fill} }}")
+        opened.run("SHOW STREAMS; -- " + "y" * 500)
+        opened.page.locator(".result").get_by_text("None.").wait_for()
+        opened.page.get_by_text("This browser has no room").wait_for()
+        opened.run("SHOW TABLES;")
+        opened.page.locator(".result").get_by_text("SHOW TABLES;").first.wait_for()
+        opened.page.get_by_role("button", name="Run", exact=True).click()
 
 
 def test_a_server_that_stops_and_comes_back(console):

@@ -59,8 +59,12 @@ function Theme() {
   const turn = () => {
     const theme = isDark ? "light" : "dark";
     document.documentElement.dataset.theme = theme;
-    localStorage.setItem("ksql.theme", theme);
     setDark(!isDark);
+    try {
+      localStorage.setItem("ksql.theme", theme);
+    } catch {
+      // it holds for this page
+    }
   };
   return html`<button class="plain" onClick=${turn} aria-label=${isDark ? "Light colours" : "Dark colours"} title=${isDark ? "Light colours" : "Dark colours"}>${isDark ? "☀" : "☾"}</button>`;
 }

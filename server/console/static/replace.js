@@ -36,7 +36,7 @@ class ReplacedMeanwhile extends ApiError {
 }
 
 async function checkUnchanged(target) {
-  const { queryDescription } = await one(`EXPLAIN ${target.id};`);
+  const { queryDescription } = await one(`EXPLAIN ${quote(target.id)};`);
   if (queryDescription.statementText !== target.statement) throw new ReplacedMeanwhile();
 }
 

@@ -158,7 +158,7 @@ export class RowStream {
       else if (line) this.rows.push(line);
       return;
     }
-    const text = line.replace(/^\[/, "").replace(/[,\]]+$/, "");
+    const text = unframed(line);
     if (text.startsWith('{"row":')) this.rows.push(text);
     else if (text) this.element(text);
   }
@@ -176,6 +176,13 @@ export class RowStream {
     }
     this.tell();
   }
+}
+
+/** Return an element of the answer without the signs between elements; a value may be full of them. */
+function unframed(line) {
+  let end = line.length;
+  while (end > 0 && (line[end - 1] === "," || line[end - 1] === "]")) end -= 1;
+  return line.slice(line.startsWith("[") ? 1 : 0, Math.max(end, 0));
 }
 
 function isWhole(line) {

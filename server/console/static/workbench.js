@@ -22,6 +22,16 @@ function stored(name, otherwise) {
   }
 }
 
+/** Keep something in this browser; false if there is no room, or it keeps nothing. */
+function keep(name, value) {
+  try {
+    localStorage.setItem(name, JSON.stringify(value));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Return what was run, the newest first. */
 export function remembered() {
   return stored(HISTORY, []);
@@ -29,12 +39,13 @@ export function remembered() {
 
 /** Forget it. */
 export function clearHistory() {
-  localStorage.removeItem(HISTORY);
+  keep(HISTORY, []);
 }
 
 function remember(text, failed) {
   const others = remembered().filter((entry) => entry.text !== text);
-  localStorage.setItem(HISTORY, JSON.stringify([{ text: text.slice(0, 20_000), at: Date.now(), failed }, ...others].slice(0, MOST_HISTORY)));
+  let entries = [{ text: text.slice(0, 20_000), at: Date.now(), failed }, ...others].slice(0, MOST_HISTORY);
+  while (!keep(HISTORY, entries) && entries.length) entries = entries.slice(0, Math.floor(entries.length / 2));
 }
 
 /** More queries at a time than a browser can read. */
@@ -150,6 +161,7 @@ class TabList {
     this.list = stored(TABS, []).map((tab) => ({ session: newSession(), offset: "latest", ...tab, runner: new Runner() }));
     if (!this.list.length) this.list = [newTab(1)];
     this.currentId = this.list[0].id;
+    this.isKept = true;
   }
 
   get current() {
@@ -163,7 +175,10 @@ class TabList {
 
   tell() {
     const kept = this.list.map(({ id, title, text, offset, session }) => ({ id, title, text, offset, session }));
-    localStorage.setItem(TABS, JSON.stringify(kept));
+    if (!(this.isKept = keep(TABS, kept))) {
+      clearHistory(); // which takes the most room
+      this.isKept = keep(TABS, kept);
+    }
     for (const listener of this.listeners) listener();
   }
 

@@ -17,7 +17,7 @@ const LOG_MS = 20_000;
 function Buttons({ query, onDone, onReplace }) {
   const [attempt, error] = useAttempt();
   const act = (verb) => async () => {
-    await run(`${verb} ${query.id};`);
+    await run(`${verb} ${quote(query.id)};`);
     onDone();
   };
   return html`<p class="buttons">
@@ -103,7 +103,7 @@ function Query({ query, reload }) {
   const again = () => { reload(); setTurn(turn + 1); };
   const [attempt, failure] = useAttempt();
   const replace = (statement) => attempt(async () => {
-    const { queryDescription } = await one(`EXPLAIN ${query.id};`); // what is shown may be some seconds old
+    const { queryDescription } = await one(`EXPLAIN ${quote(query.id)};`); // what is shown may be some seconds old
     setReplacing({ statement, target: targetOf(queryDescription) });
   });
   return html`<h1>${query.id} <${Badge} state=${stateOf(query, metrics)} /></h1>
@@ -126,7 +126,7 @@ function Query({ query, reload }) {
 /** The page of the query that the address names. */
 export function QueryPage({ parts: [id] }) {
   useUpdates(live);
-  const { value, error, reload } = useLoaded((signal) => one(`EXPLAIN ${id};`, {}, signal), id, 5_000);
+  const { value, error, reload } = useLoaded((signal) => one(`EXPLAIN ${quote(id)};`, {}, signal), id, 5_000);
   return html`<div class="loading"><${ErrorBox} error=${error} />
     ${value && html`<${Query} query=${value.queryDescription} reload=${reload} />`}</div>`;
 }

@@ -46,7 +46,7 @@ function Result({ result, onPlace }) {
   return html`<article class="result" aria-label=${statement.text.slice(0, 80)}>
     <header><code title=${statement.text.slice(0, 1000)}>${statement.text.replace(/\s+/g, " ").slice(0, 160)}</code>
       ${result.pending && html`<span class="badge info">running</span>`}</header>
-    ${(error || stream?.error) && position && html`<p><button class="plain link" onClick=${() => onPlace(result)}>Go to line ${result.place.line}, column ${result.place.column}</button></p>`}
+    ${position && result.place && html`<p><button class="plain link" onClick=${() => onPlace(result)}>Go to line ${result.place.line}, column ${result.place.column}</button></p>`}
     <${ErrorBox} error=${error} />
     ${said && html`<p>${said}</p>`}
     ${entities?.map((entity) => html`<${Answer} entity=${entity} />`)}
@@ -103,6 +103,7 @@ export function StatementsPage() {
       <button onClick=${() => setHistory(true)}>History</button>
     </div>
     <${SessionChips} tab=${tab} />
+    ${!tabs.isKept && html`<p class="note" role="status">This browser has no room for the texts of the tabs: they end with this page.</p>`}
     <div class="results"><${Results} runner=${runner} onPlace=${goTo} /></div>
     ${history && html`<${History} onTake=${take} onClose=${() => setHistory(false)} />`}
   </div>`;

@@ -5,15 +5,17 @@ import { get } from "../api.js";
 import { count, Dialog, ErrorBox, Facts, Table, Time, useLoaded } from "../ui.js";
 
 const LIMIT = 50;
+const MOST = 1_000;
 const SHOWN_CHARS = 300;
 
 function address(topic, { from, offset, time, partition, next }) {
-  const query = new URLSearchParams({ limit: LIMIT });
+  const isEnd = from === "end" && !next;
+  const query = new URLSearchParams({ limit: isEnd ? MOST : LIMIT }); // the last ones of all partitions together
   if (partition !== "") query.set("partition", partition);
   if (next) query.set("next", next);
   else if (from === "offset") query.set("offset", offset || 0);
   else if (from === "time") query.set("time", new Date(time).getTime() || 0);
-  else if (from === "end") query.set("offset", -LIMIT);
+  else if (isEnd) query.set("offset", -LIMIT);
   return `/topics/${encodeURIComponent(topic)}/records?${query}`;
 }
 
@@ -28,7 +30,7 @@ function Choice({ onGo }) {
   };
   return html`<form class="bar" onSubmit=${go}>
     <label>From <select aria-label="From" value=${from} onChange=${(event) => setFrom(event.target.value)}>
-      <option value="beginning">the beginning</option><option value="end">the last ${LIMIT}</option>
+      <option value="beginning">the beginning</option><option value="end">the last ${LIMIT} of each partition</option>
       <option value="offset">an offset</option><option value="time">a time</option></select></label>
     ${from === "offset" && html`<input type="number" min="0" aria-label="Offset" value=${offset} onInput=${(event) => setOffset(event.target.value)} />`}
     ${from === "time" && html`<input type="datetime-local" step="1" required aria-label="Time" value=${time} onInput=${(event) => setTime(event.target.value)} />`}
@@ -59,7 +61,7 @@ function Records({ browsed, onNext }) {
       ["Offsets", browsed.partitions.map(({ partition, begin, end }) => `partition ${partition}: ${count(begin)} to ${count(end)}`).join("; ")],
     ]} />
     <${Table} columns=${["Partition", "Offset", "Time", "Key", "Value", "Headers"]} rows=${rows} empty="There are no records from there on." />
-    <p class="buttons"><button onClick=${onNext} disabled=${!more || !rows.length}>Next records</button></p>
+    <p class="buttons"><button onClick=${onNext} disabled=${!more}>Next records</button></p>
     ${open && html`<${Record} record=${open} onClose=${() => setOpen(null)} />`}`;
 }
 
