@@ -5,24 +5,27 @@ Source: docs/rest.md#topics.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ksql.core import KsqlError
+from ksql.core import KsqlError, RawRecord
 from ksql.serving.printing import DetectedFormats, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from ksql.core import RawRecord
     from ksql.formats import RegisteredReader
     from ksql.serving.feed import Feed, Offsets
     from ksql.views import TopicExtents
 
 MOST_RECORDS: Final = 1_000
 _MOST_BYTES: Final = 8_388_608
-_IDLE_POLLS: Final = 8  # polls without a record after which the rest is taken for markers
+_RECORD_BYTES: Final = 100  # of one without key, value and headers
+_IDLE_POLLS: Final = 8  # polls without progress after which an answer has what there is
 
 
 class UnknownPartition(KsqlError):
@@ -146,9 +149,14 @@ def browse(
     """
     chosen = spans(ask, extents)
     waiting = {place: span.start for place, span in chosen.items() if span.start < span.end}
-    records = _read(waiting, chosen, feeds, ask.limit) if waiting else []
+    read = _read(waiting, chosen, feeds, ask.limit) if waiting else {}
+    records = _first(read, ask.limit)
+    counts = Counter(record.partition for record in records)
+    partitions = tuple(
+        PartitionExtent(place[1], span.begin, span.end, _next(read, place, counts, span.start))
+        for place, span in chosen.items()
+    )
     records.sort(key=lambda record: (record.timestamp, record.partition, record.offset))
-    del records[ask.limit :]
     keys, values = DetectedFormats(registered, keys=True), DetectedFormats(registered)
     key_formats = keys.fitting([record.key for record in records])
     value_formats = values.fitting([record.value for record in records])
@@ -163,10 +171,6 @@ def browse(
         )
         for record in records
     )
-    partitions = tuple(
-        PartitionExtent(place[1], span.begin, span.end, _next(records, place[1], span.start))
-        for place, span in chosen.items()
-    )
     return BrowsedRecords(ask.topic, key_formats, value_formats, shown, partitions)
 
 
@@ -174,8 +178,35 @@ def _header(name: str, value: bytes | None) -> HeaderText:
     return HeaderText(name, None if value is None else one_line(value))
 
 
-def _next(records: Iterable[RawRecord], partition: int, start: int) -> int:
-    return max((r.offset + 1 for r in records if r.partition == partition), default=start)
+def _first(read: Mapping[tuple[str, int], _ReadPartition], limit: int) -> list[RawRecord]:
+    """Return the first records by their times; none before those of its partition before it.
+
+    Times need not grow with offsets: what is left out of a partition is always its end.
+    """
+    ways = (part.records for part in read.values())
+    return list(islice(merge(*ways, key=lambda record: record.timestamp), limit))
+
+
+def _next(
+    read: Mapping[tuple[str, int], _ReadPartition],
+    place: tuple[str, int],
+    shown: Mapping[int, int],
+    start: int,
+) -> int:
+    """Return the offset to read on from; ``shown`` is how many records of a partition are shown."""
+    part = read.get(place)
+    if part is None:
+        return start
+    left = part.records[shown.get(place[1], 0) :]
+    return left[0].offset if left else part.reached
+
+
+@dataclass(slots=True)
+class _ReadPartition:
+    """The records of a partition in the order of their offsets, and where the next one begins."""
+
+    records: list[RawRecord]
+    reached: int
 
 
 def _read(
@@ -183,29 +214,34 @@ def _read(
     chosen: Mapping[tuple[str, int], BrowseSpan],
     feeds: Callable[[Offsets, Callable[[], None]], Feed],
     limit: int,
-) -> list[RawRecord]:
+) -> dict[tuple[str, int], _ReadPartition]:
     """Read up to ``limit`` records of each partition, up to the ends; bounded in bytes, too."""
-    counts = dict.fromkeys(waiting, 0)
-    read: list[RawRecord] = []
+    parts = {place: _ReadPartition([], start) for place, start in waiting.items()}
+    left = set(waiting)
     size = idle = 0
+    positions: Offsets = dict(waiting)
     feed = feeds(waiting, lambda: None)
     try:
-        while counts and size < _MOST_BYTES and idle < _IDLE_POLLS and feed.open:
-            batch = feed.poll()
-            idle = 0 if batch else idle + 1
-            for record in batch:
+        while left and size < _MOST_BYTES and idle < _IDLE_POLLS and feed.open:
+            for record in feed.poll():
                 place = (record.topic, record.partition)
-                if place not in counts or record.offset >= chosen[place].end:
-                    continue
-                read.append(record)
-                counts[place] += 1
-                size += len(record.key or b"") + len(record.value or b"")
-                if counts[place] >= limit:
-                    del counts[place]
-            positions = feed.positions
-            for place in [p for p in counts if positions.get(p, 0) >= chosen[p].end]:
-                del counts[place]
-            feed.pause(waiting.keys() - counts.keys())
+                if place in left and record.offset < chosen[place].end:
+                    parts[place].records.append(record)
+                    parts[place].reached = record.offset + 1
+                    size += _size(record)
+                    if len(parts[place].records) >= limit:
+                        left.discard(place)
+            before, positions = positions, dict(feed.positions)
+            idle = 0 if positions != before else idle + 1
+            for place in [p for p in left if positions.get(p, 0) >= chosen[p].end]:
+                parts[place].reached = chosen[place].end  # what follows its records are markers
+                left.discard(place)
+            feed.pause(waiting.keys() - left)
     finally:
         feed.close()
-    return read
+    return parts
+
+
+def _size(record: RawRecord) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers or ())
+    return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"") + headers

@@ -5,10 +5,12 @@ Source: docs/rest.md#topics.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
 
+from ksql.core import LATEST_MS
 from ksql.serving import MOST_RECORDS, BrowsedRecords, BrowseRequest
 from server.answers.row_encoders import dumps
 from server.api import answers
@@ -17,6 +19,7 @@ from server.wire import BadRequest, to_wire
 
 router = APIRouter(tags=["topics"])
 _FORM: Final = "the parameter 'next' is a list of partition:offset, as 0:15,1:20"
+_NEXT: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}")
 
 
 @router.get("/topics/{topic}/records", responses=answers(BrowsedRecords))
@@ -27,7 +30,7 @@ async def records(
     *,
     partition: Annotated[int | None, Query(ge=0)] = None,
     offset: int | None = None,
-    time: int | None = None,
+    time: Annotated[int | None, Query(ge=0, le=LATEST_MS)] = None,
     next_: Annotated[str | None, Query(alias="next")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_RECORDS)] = 100,
 ) -> Response:
@@ -45,8 +48,8 @@ def _offsets(text: str) -> dict[int, int]:
     """
     offsets = {}
     for part in text.split(","):
-        partition, _, offset = part.partition(":")
-        if not partition.isdecimal() or not offset.isdecimal():
+        if not _NEXT.fullmatch(part):
             raise BadRequest(_FORM)
+        partition, _, offset = part.partition(":")
         offsets[int(partition)] = int(offset)
     return offsets

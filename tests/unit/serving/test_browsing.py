@@ -32,9 +32,6 @@ class Topic:
             later[place] = next((o for o in offsets if times[o] >= time_ms), end)
         return later
 
-    def feed(self, start, on_end):
-        return Feed(self, start)
-
 
 class Feed:
     """Gives a record per poll, then nothing."""
@@ -74,8 +71,8 @@ def places(answer):
     return [(r.partition, r.offset) for r in answer.records]
 
 
-def browsed(topic=TOPIC, **ask):
-    return browse(BrowseRequest("t", **ask), topic, topic.feed, None)
+def browsed(topic=TOPIC, reader=Feed, **ask):
+    return browse(BrowseRequest("t", **ask), topic, lambda start, _: reader(topic, start), None)
 
 
 def test_records_are_in_the_order_of_their_times():
@@ -103,6 +100,66 @@ def test_an_answer_says_where_to_read_on():
     offsets = {extent.partition: extent.next for extent in first.partitions}
     assert offsets == {0: 1, 1: 1}
     assert places(browsed(offsets=offsets)) == [(0, 1), (1, 1), (0, 2)]
+
+
+def pages(topic, limit):
+    """All records, page by page, as a client reads on."""
+    shown: list[tuple[int, int]] = []
+    offsets: dict[int, int] = {}
+    for _ in range(20):
+        answer = browsed(topic, offsets=offsets, limit=limit)
+        shown += places(answer)
+        offsets = {extent.partition: extent.next for extent in answer.partitions}
+        if all(offsets[extent.partition] == extent.end for extent in answer.partitions):
+            return shown
+    raise AssertionError(f"no end: {offsets}")
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 10])
+def test_no_page_leaves_out_a_record_whose_time_is_late(limit):
+    """The times of a partition need not grow with its offsets."""
+    late = Topic(
+        record(0, 0, 90), record(0, 1, 10), record(0, 2, 20), record(1, 0, 50), record(1, 1, 5)
+    )
+    assert sorted(pages(late, limit)) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+
+
+def test_markers_that_were_passed_are_not_offered_again():
+    """The reader's position is behind the markers of transactions at the end."""
+    topic = Topic(record(0, 0, 1), ends=(3, 0))
+
+    class Passing(Feed):
+        def poll(self):
+            records = super().poll()
+            if not records:
+                self.positions["t", 0] = 3
+            return records
+
+    [first, _] = browsed(topic, reader=Passing).partitions
+    assert (first.next, first.end) == (3, 3)
+
+
+def test_empty_polls_that_pass_markers_do_not_count_as_waiting():
+    """Each partition's end comes as a poll without a record: many are no reason to stop."""
+    topic = Topic(record(0, 20, 1), ends=(21, 0))
+
+    class Slow(Feed):
+        def poll(self):
+            position = self.positions["t", 0]
+            if position < 20:
+                self.positions["t", 0] = position + 1
+                return []
+            return super().poll()
+
+    assert places(browsed(topic, reader=Slow)) == [(0, 20)]
+
+
+def test_headers_count_as_bytes_of_an_answer():
+    mebibyte = bytes(1 << 20)
+    topic = Topic(*(record(0, n, n, headers=[("h", mebibyte)]) for n in range(20)))
+    answer = browsed(topic)
+    assert len(answer.records) == 8
+    assert answer.partitions[0].next == 8
 
 
 def test_what_retention_has_taken_is_passed_over():
