@@ -16,6 +16,7 @@ from ksql.control.statements.services import ConditionPending
 from ksql.core import HIDDEN, KsqlError, StatementError, excerpt, is_secret, without_secrets
 from ksql.kafka.connect import (
     CLASS,
+    UNREACHABLE,
     ConnectorExists,
     ConnectRejects,
     ConnectStarting,
@@ -214,6 +215,12 @@ def _checked(stmt: ast.CreateConnector, client: ConnectClient) -> Mapping[str, s
             "Validation error: the configuration names no class",
             hint=f"Add '{CLASS}'='..'; SHOW CONNECTOR PLUGINS; lists the classes.",
         )
+    if stmt.name in UNREACHABLE:
+        raise BadConnector(
+            f"Validation error: no connector can be called {stmt.name}",
+            detail="Kafka Connect's paths could not name it again, not even to drop it.",
+            hint="Choose another name.",
+        )
     if config.get("name", stmt.name) != stmt.name:
         raise BadConnector(
             f"Validation error: 'name' is {excerpt(config['name'])}, and the connector is called "
@@ -298,10 +305,15 @@ def _status_form(info: ConnectorInfo, status: ConnectorStatus | None) -> dict[st
     connector = {
         "state": status.state,
         "worker_id": status.worker_id,
-        "trace": status.trace or None,
+        "trace": info.masked(status.trace) or None,
     }
     tasks = [
-        {"id": t.id, "state": t.state, "worker_id": t.worker_id, "trace": t.trace or None}
+        {
+            "id": t.id,
+            "state": t.state,
+            "worker_id": t.worker_id,
+            "trace": info.masked(t.trace) or None,
+        }
         for t in status.tasks
     ]
     return {"name": status.name, "connector": connector, "tasks": tasks, "type": status.type}

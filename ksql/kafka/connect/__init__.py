@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from ksql.kafka.connect.model import (
         CLASS,
+        UNREACHABLE,
         Config,
         ConnectorInfo,
         ConnectorStatus,
@@ -46,7 +47,8 @@ else:
                 "ConnectRejects ConnectStarting ConnectorExists NoConnectConfigured NoSuchConnector"
             ),
             "model": (
-                "CLASS Config ConnectorInfo ConnectorStatus Listed Plugin TaskStatus known_topics"
+                "CLASS UNREACHABLE Config ConnectorInfo ConnectorStatus Listed Plugin TaskStatus "
+                "known_topics"
             ),
             "settings": (
                 "ConnectSettings WorkerSettings answer_within_s check_connect connect_settings "
@@ -58,6 +60,7 @@ else:
 
 __all__ = [
     "CLASS",
+    "UNREACHABLE",
     "Config",
     "Connect",
     "ConnectClient",

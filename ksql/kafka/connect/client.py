@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
-from ksql.core import HIDDEN, KsqlError, is_secret
+from ksql.core import KsqlError
 from ksql.kafka.connect import model
 from ksql.kafka.connect.errors import (
     ConnectBroke,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MOST_BYTES: Final = 32 << 20
 _REST_S: Final = 0.1
+_NOTHING: Final[Mapping[str, str]] = {}
 _FORBIDDEN: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
@@ -132,7 +133,8 @@ class ConnectClient:
         """Return what the connector's class finds wrong with a configuration."""
         sent = {"name": name, **config}
         path = f"/connector-plugins/{_quoted(config[model.CLASS])}/config/validate"
-        return self._read(self._request("PUT", path, sent, config), model.problems_of)
+        problems = self._read(self._request("PUT", path, sent, config), model.problems_of, config)
+        return tuple(model.masked(problem, config) for problem in problems)
 
     def create(self, name: str, config: Config) -> ConnectorInfo:
         """Make a connector.
@@ -143,33 +145,35 @@ class ConnectClient:
             answer = self._request("POST", "/connectors", {"name": name, "config": config}, config)
         except _Conflict as conflict:
             raise ConnectorExists(name) from conflict
-        return self._read(answer, model.info_of)
+        return self._read(answer, model.info_of, config)
 
     def delete(self, name: str) -> None:
         """Delete a connector.
 
-        Raises: NoSuchConnector.
+        Raises: NoSuchConnector; NotConnect for an answer with a content, as of a page to sign in.
         """
-        self._request("DELETE", f"/connectors/{_quoted(name)}", name=name)
+        answer = self._request("DELETE", _path(name), name=name)
+        if answer.body.strip():
+            raise NotConnect(self.url, answer.path, answer.status, answer.body)
 
     def info(self, name: str) -> ConnectorInfo:
         """Return a connector's configuration.
 
         Raises: NoSuchConnector.
         """
-        return self._read(self._get(f"/connectors/{_quoted(name)}", name), model.info_of)
+        return self._read(self._get(_path(name), name), model.info_of)
 
     def status(self, name: str) -> ConnectorStatus | None:
         """Return a connector's state; None as long as no worker has reported it."""
         try:
-            answer = self._get(f"/connectors/{_quoted(name)}/status", name)
+            answer = self._get(f"{_path(name)}/status", name)
         except NoSuchConnector:
             return None
         return self._read(answer, model.status_of)
 
     def topics(self, name: str) -> tuple[str, ...]:
         """Return the topics that a connector has used so far."""
-        answer = self._get(f"/connectors/{_quoted(name)}/topics", name)
+        answer = self._get(f"{_path(name)}/topics", name)
         return self._read(answer, lambda form: model.topics_of(form, name))
 
     def is_ready(self) -> bool:
@@ -195,15 +199,15 @@ class ConnectClient:
     ) -> _Answer:
         """Send it, again while the workers are busy with themselves; ``name`` may be unknown.
 
-        The answer has none of the secrets of ``config``, which is sent.
+        An error has none of the secrets of ``config``, which is sent.
         """
+        secret = config or {}
         deadline = time.monotonic() + self._timeout_s
         while True:
             status, content = self._sent(method, path, body, deadline)
-            content = _without_secrets(content, config or {})
-            if status < HTTPStatus.BAD_REQUEST:
+            if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:  # nothing is redirected
                 return _Answer(path, status, content)
-            error = self._error(path, status, content, name)
+            error = self._error(path, status, content, name, secret)
             if not isinstance(error, ConnectBusy) or time.monotonic() + _REST_S > deadline:
                 raise error
             time.sleep(_REST_S)
@@ -236,30 +240,46 @@ class ConnectClient:
         except httpx.InvalidURL as error:
             raise ConnectUnreachable(self.url, str(error)) from error
 
-    def _error(self, path: str, status: int, content: bytes, name: str) -> KsqlError:
+    def _error(
+        self, path: str, status: int, content: bytes, name: str, secret: Config
+    ) -> KsqlError:
         """Return the error that an answer means."""
-        said = _message(content)
+        said = model.masked(_message(content), secret)
         if status in _FORBIDDEN:
             return ConnectForbids(self.url, status, said)
         if status == HTTPStatus.NOT_FOUND and said and name:
             return NoSuchConnector(name)
         if not said or status == HTTPStatus.NOT_FOUND:  # the schema registry's address, say
-            return NotConnect(self.url, path, status, content)
+            return self._foreign(path, status, content, secret)
         if status == HTTPStatus.CONFLICT:
             return _Conflict(said) if "already exists" in said else ConnectBusy(said)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return ConnectFailed(said)
         return ConnectRejects(said)
 
-    def _read(self, answer: _Answer, read: Callable[[Any], T]) -> T:
-        """Read an answer's form.
+    def _foreign(self, path: str, status: int, content: bytes, secret: Config) -> NotConnect:
+        said = model.masked(content.decode(errors="replace"), secret)
+        return NotConnect(self.url, path, status, said.encode())
+
+    def _read(self, answer: _Answer, read: Callable[[Any], T], secret: Config = _NOTHING) -> T:
+        """Read an answer's form; an error has none of the secrets of a configuration.
 
         Raises: NotConnect.
         """
         try:
             return read(json.loads(answer.body))
         except (ValueError, model.NotThatForm) as error:
-            raise NotConnect(self.url, answer.path, answer.status, answer.body) from error
+            raise self._foreign(answer.path, answer.status, answer.body, secret) from error
+
+
+def _path(name: str) -> str:
+    """Return the path of a connector.
+
+    Raises: NoSuchConnector for what a path means otherwise, as ``..``.
+    """
+    if name in model.UNREACHABLE:
+        raise NoSuchConnector(name)
+    return f"/connectors/{_quoted(name)}"
 
 
 def _quoted(name: str) -> str:
@@ -302,12 +322,3 @@ def _listed(form: Any) -> dict[str, Listed]:
         }
     except (KeyError, TypeError) as error:
         raise model.NotThatForm from error
-
-
-def _without_secrets(content: bytes, config: Config) -> bytes:
-    """Return what Kafka Connect answers without the secrets that were sent to it."""
-    for name, value in config.items():
-        if is_secret(name) and value:
-            for written in (value, json.dumps(value)[1:-1]):
-                content = content.replace(written.encode(), HIDDEN.encode())
-    return content

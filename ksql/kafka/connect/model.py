@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from ksql.core import HIDDEN, is_secret
 
 Config = Mapping[str, str]
 """The configuration of a connector."""
@@ -15,6 +18,19 @@ CREATE_TOPICS: Final[Config] = {
     f"topic.creation.default.{name}": "-1" for name in ("partitions", "replication.factor")
 }
 """A source makes its topics, with the broker's own defaults."""
+
+
+UNREACHABLE: Final = frozenset({"", ".", ".."})
+"""Names that mean another path in the place of a connector's."""
+
+
+def masked(text: str, config: Config) -> str:
+    """Return a text of Kafka Connect's without the secrets of a configuration."""
+    for name, value in config.items():
+        if is_secret(name) and value:
+            for written in (json.dumps(value)[1:-1], value):
+                text = text.replace(written, HIDDEN)
+    return text
 
 
 class NotThatForm(Exception):
@@ -76,6 +92,10 @@ class ConnectorInfo:
     config: Config
     tasks: tuple[int, ...]
     type: str
+
+    def masked(self, text: str) -> str:
+        """Return a text about it, such as a trace, without its secrets."""
+        return masked(text, self.config)
 
 
 @dataclass(frozen=True, slots=True)

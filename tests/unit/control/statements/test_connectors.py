@@ -233,6 +233,18 @@ class TestLooking:
         assert form["topics"] == ["lines"]
         assert form["warnings"] == []
 
+    def test_a_trace_does_not_show_the_secrets_of_the_connector(self, world, fake):
+        secret = SINK | {"db.password": "hunter2"}
+        fake.put("out", secret, state="FAILED", trace="no login: hunter2")
+        [answer] = world.run("DESCRIBE CONNECTOR `out`;")
+        assert to_wire(answer)["status"]["tasks"][0]["trace"] == "no login: ***"
+
+    @pytest.mark.parametrize("name", [".", ".."])
+    def test_a_name_that_no_path_can_hold_is_refused(self, world, fake, name):
+        body = refused(world, CREATE.replace("`lines` WITH", f"`{name}` WITH"))
+        assert f"no connector can be called {name}" in body["message"]
+        assert fake.connectors == {}
+
     def test_topics_that_do_not_exist_are_named(self, world, fake):
         fake.put("out", SINK)
         fake.instead("GET", "/connectors/out/topics", refuses)

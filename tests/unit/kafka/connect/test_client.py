@@ -120,8 +120,53 @@ class TestCalls:
         with pytest.raises(ConnectRejects, match=r"bad: \*\*\*"):
             client.create("c", config)
 
+    @pytest.mark.parametrize("short", ["1", "a", '"', "name", "true"])
+    def test_a_short_secret_leaves_the_answer_readable(self, fake, client, short):
+        """The connector is made: an answer that cannot be read would say that it is unknown."""
+        info = client.create("c", SOURCE | {"db.password": short, "tasks.max": "1"})
+        assert (info.name, info.config["connector.class"]) == ("c", FILE_SOURCE)
+
+    def test_a_foreign_answer_to_secrets_does_not_show_them(self, fake, client):
+        fake.instead("POST", "/connectors", says(200, "<html>you said hunter2</html>"))
+        with pytest.raises(NotConnect) as caught:
+            client.create("c", SOURCE | {"db.password": "hunter2"})
+        assert "you said ***" in caught.value.detail
+
+    @pytest.mark.parametrize("name", ["", ".", ".."])
+    def test_a_name_that_a_path_cannot_hold_asks_for_no_other_path(self, fake, client, name):
+        for ask in (client.info, client.delete, client.topics):
+            with pytest.raises(NoSuchConnector):
+                ask(name)
+        assert client.status(name) is None
+        assert fake.requests == []
+
+    @pytest.mark.parametrize(
+        "name", ["a/b", "a%2Fb", "?x=1", "#", "..%2f..", "ü ☃", "a\nb", "a;b", "\\"]
+    )
+    def test_odd_names_are_one_part_of_the_path(self, fake, client, name):
+        fake.put(name, SOURCE)
+        assert client.info(name).name == name
+        client.delete(name)
+        assert fake.connectors == {}
+
 
 class TestFailures:
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            says(302, "<html>sign in</html>"),
+            says(200, "<html>sign in</html>"),
+            says(304, ""),
+        ],
+    )
+    def test_a_connector_is_not_said_to_be_dropped_by_a_page(self, fake, client, answer):
+        """As a proxy answers that wants users to sign in, or to come by https."""
+        fake.put("c", SOURCE)
+        fake.instead("DELETE", "/connectors/c", answer)
+        with pytest.raises(NotConnect):
+            client.delete("c")
+        assert "c" in fake.connectors
+
     def test_nobody_listens(self, fake):
         url = "http://user:hunter2@localhost:9"
         with pytest.raises(ConnectUnreachable) as caught:
