@@ -69,6 +69,11 @@ class Rights:
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
     certificates: Mapping[Subject, str] = field(default_factory=dict)
 
+    @property
+    def users(self) -> frozenset[str]:
+        """The users with certificates."""
+        return frozenset(self.certificates.values())
+
     def grants(self, user: str, roles: Collection[str]) -> Grants:
         """Return what a user may do that has those roles, and those of the file."""
         held = {*roles, *self.roles.get(user, ())}
@@ -225,7 +230,7 @@ def _subject(text: str) -> Subject:
 class RightsFile:
     """A file of rights, read again once it has changed.
 
-    A file that then cannot be used leaves the rights as they are, and is logged.
+    A file that then cannot be used leaves the rights as they are, and is logged once.
     """
 
     def __init__(
@@ -244,24 +249,31 @@ class RightsFile:
         self._looked_s = clock()
         self._seen = mark_of(path)
         self._rights = read_rights(path, users())
+        self._trouble = ""
 
     def current(self) -> Rights:
         """Return what it says; looks at most once a second whether it has changed."""
         now_s = self._clock()
         if now_s - self._looked_s >= LOOK_S:
             self._looked_s = now_s
-            if mark_of(self._path) != self._seen:
+            if mark_of(self._path) != self._seen or self._trouble:
                 self.read_again()
         return self._rights
 
     def read_again(self) -> None:
-        """Read it, whether it seems to have changed or not."""
+        """Read it, whether it seems to have changed or not.
+
+        One that cannot be used is tried again: it may name a user whose password comes later.
+        """
         self._seen = mark_of(self._path)
         try:
             self._rights = read_rights(self._path, self._users())
         except BadRights as error:
-            log.error("rights_not_read", extra={"reason": error.text()})
+            former, self._trouble = self._trouble, error.text()
+            if self._trouble != former:
+                log.error("rights_not_read", extra={"reason": self._trouble})
             return
+        self._trouble = ""
         log.info("rights_read", extra={"roles": len(self._rights.rules)})
 
 

@@ -19,13 +19,14 @@ import base64
 import binascii
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote
 
 import orjson
 
 from ksql.control.access import ALL, NONE, Grants, NotPermitted, Requester, acting
-from ksql.core import FILE, HEADER, KsqlError
+from ksql.core import FILE, HEADER, KsqlError, excerpt
 from server.errors import body_of, response_of
 from server.guesses import Brake, TooManyGuesses
 from server.paths import ONLY_SERVERS, needs_of
@@ -185,7 +186,11 @@ class SignIn:
         name, address = user_of(scope), address_of(scope)
         if SHOWN in scope:
             address = _passed_on(scope, ADDRESS_HEADER) or address
-        return Requester(name, self._grants(scope, name), address, scope["path"], self._audited)
+        grants = self._grants(scope, name)
+        renewed = None
+        if self._users is not None and name and SHOWN not in scope:
+            renewed = partial(self._users.renewed, name)
+        return Requester(name, grants, address, scope["path"], self._audited, renewed)
 
     def _grants(self, scope: Scope, name: str) -> Grants:
         if self._users is None or self._users.rights is None:
@@ -261,8 +266,11 @@ def _lacking(requester: Requester, path: str) -> NotPermitted | None:
 
 
 def _note_refusal(name: str, scope: Scope, **more: object) -> None:
-    """Log who has not been let in; ``unseen`` are the guesses that were not looked at before."""
-    place = {"user": name, "address": address_of(scope), "path": scope["path"]}
+    """Log who has not been let in; ``unseen`` are the guesses that were not looked at before.
+
+    A stranger decides on name and path: no more than an excerpt of them is kept.
+    """
+    place = {"user": excerpt(name), "address": address_of(scope), "path": excerpt(scope["path"])}
     AUDIT_LOG.warning("login_refused", extra={**place, **more})
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from ksql.control.access import ALL, Grants
+from ksql.control.access import ALL, NONE, Grants
 from ksql.core import KsqlError, StartError
 from ksql.http import Renewable
 from server.passwords import is_readable, is_slow, matches
@@ -147,13 +147,14 @@ class Files:
 
     def _read(self) -> None:
         try:
+            of_jaas = mark_of(self._jaas)
             path = _users_file(_text(self._jaas), self._jaas, self._realm)
+            seen = of_jaas, mark_of(path)  # before the reading: a later change counts
             self.accounts = _users(path)
         except BadUsers as error:
             log.error("users_not_read", extra={"reason": error.text()})
             return
-        self._path = path
-        self._seen = self._state()
+        self._path, self._seen = path, seen
         log.info("users_read", extra={"users": len(self.accounts)})
 
     def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
@@ -250,6 +251,12 @@ class Users:
         if self.rights is None:
             return ALL
         return self.rights.current().grants(name, self._roles(name))
+
+    def renewed(self, name: str) -> Grants:
+        """Return what a user may do who has signed in before; nothing once it is none any more."""
+        certified = self.rights is not None and name in self.rights.current().users
+        known = certified or name in self._accounts()
+        return self.grants(name) if known and self.admits(name) else NONE
 
     def _roles(self, name: str) -> frozenset[str]:
         account = self._accounts().get(name)

@@ -160,6 +160,7 @@ if TYPE_CHECKING:
         requested_token,
     )
     from ksql.core.versioned_json import BeforeFormatZero, NewerVersion
+    from ksql.core.visibility import Kind, seeing, visible
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -211,6 +212,7 @@ else:
             "timing": ("LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds steady_ms"),
             "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
             "versioned_json": "BeforeFormatZero NewerVersion",
+            "visibility": "Kind seeing visible",
         },
     )
 
@@ -295,6 +297,7 @@ __all__ = [
     "Headers",
     "Histogram",
     "InvalidProperty",
+    "Kind",
     "KsqlError",
     "LogThrottle",
     "Millis",
@@ -365,6 +368,7 @@ __all__ = [
     "quote_always",
     "raise_limit",
     "requested_token",
+    "seeing",
     "similar",
     "steady_ms",
     "string_literal",
@@ -376,6 +380,7 @@ __all__ = [
     "transactional_id",
     "tuple_of",
     "versioned_json",
+    "visible",
     "without_effect",
     "without_secrets",
     "write_atomically",

@@ -10,16 +10,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.cluster.replicas import Caller
 from ksql.control import BySite, PullCounter, PullMetrics
-from ksql.control.access import Need, Right, current
+from ksql.control.access import Need, Right, current, needs
 from ksql.control.planning import transient_plan
 from ksql.control.statements import OpenPush, RequestFailed, single
-from ksql.core import TOO_MANY_PUSH_QUERIES, KsqlError, StatementError, UnknownName, merged, similar
+from ksql.core import (
+    TOO_MANY_PUSH_QUERIES,
+    KsqlError,
+    StatementError,
+    UnknownName,
+    merged,
+    similar,
+    visible,
+)
 from ksql.exec.dataflow import read_topics, topic_acl
 from ksql.exec.operators import SETTING
 from ksql.formats import RegisteredReader
 from ksql.serving import point_queries
 from ksql.serving.browsing import browse
 from ksql.serving.clauses import check_clauses, check_stream
+from ksql.serving.guarded_feed import GuardedFeed
 from ksql.serving.limits import unlimited
 from ksql.serving.point_queries import PointQueryCache, prepare_query
 from ksql.serving.printing import PrintQuery
@@ -43,7 +52,7 @@ if TYPE_CHECKING:
     from ksql.control.statements import Request, Services
     from ksql.core import Settings, Span
     from ksql.serving.browsing import BrowsedRecords, BrowseRequest
-    from ksql.serving.feed import Feeds
+    from ksql.serving.feed import Feed, Feeds, Offsets
     from ksql.serving.limits import Limits
     from ksql.serving.point_queries import PreparedQuery
     from ksql.serving.pull import BoundPull
@@ -332,7 +341,7 @@ class QueryService:
         push = PushQuery(
             plan,
             self._engine.functions,
-            lambda: self._feeds(self._extents.begin_offsets(topics), _unlisted),
+            self._feed(query, lambda: self._extents.begin_offsets(topics), _unlisted),
             until=until,
             limit=query.limit,
             registry=self._engine.registry,
@@ -368,7 +377,7 @@ class QueryService:
         push = PushQuery(
             plan,
             self._engine.functions,
-            lambda: self._feeds(start, lambda: self._ended(query_id)),
+            self._feed(query, lambda: start, lambda: self._ended(query_id)),
             present=lambda: self._extents.end_offsets(topics) if len(start) > 1 else {},
             limit=query.limit,
             registry=self._engine.registry,
@@ -398,11 +407,28 @@ class QueryService:
         self._check_topic(stmt.topic, "print", stmt.span)
         ask = self._extents.begin_offsets if stmt.from_beginning else self._extents.end_offsets
         return PrintQuery(
-            self._feeds(ask([stmt.topic]), _unlisted),
+            self._feed(stmt, lambda: ask([stmt.topic]), _unlisted)(),
             interval=stmt.interval,
             limit=stmt.limit,
             registry=self._engine.registry,
         )
+
+    def _feed(
+        self,
+        statement: ast.Query | ast.PrintTopic,
+        start: Callable[[], Offsets],
+        ended: Callable[[], None],
+    ) -> Callable[[], Feed]:
+        """Return what begins to read for a statement; it ends with the right to read."""
+        requester, needed = current(), needs(statement, self._engine.catalog)
+
+        def begun() -> Feed:
+            feed = self._feeds(start(), ended)
+            if requester.renewed is None:
+                return feed
+            return GuardedFeed(feed, lambda: requester.still(needed))
+
+        return begun
 
     # --- records of a topic
 
@@ -424,7 +450,7 @@ class QueryService:
             raise UnknownName(
                 f"Could not find topic '{topic}', or the KSQL user does not have permissions "
                 "to list the topic. Topic names are case-sensitive.",
-                similar(topic, known, count=3),
+                similar(topic, visible(known, "topic"), count=3),
                 span=span,
             )
 

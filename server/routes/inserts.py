@@ -19,6 +19,7 @@ from pydantic import Field
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from ksql.control.access import NotPermitted
 from ksql.control.statements import Delivery, UnknownField
 from ksql.core import Token, requested_token
 from ksql.http import BodyTooLong
@@ -186,8 +187,9 @@ class InsertsResponse(Response):
 
 
 def _ends_all(error: Exception, body: dict[str, Any]) -> bool:
-    """Return whether a row's error ends the stream: an unreadable row, or a server in trouble."""
-    return isinstance(error, BadRequest | BodyTooLong | UnknownField) or body["error_code"] >= 50000
+    """Return whether a row's error ends the stream: no row after it can be better."""
+    ending = BadRequest | BodyTooLong | UnknownField | NotPermitted
+    return isinstance(error, ending) or body["error_code"] >= 50000
 
 
 async def _send(send: Send, body: bytes, *, more: bool = True) -> None:

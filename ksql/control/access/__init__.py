@@ -9,12 +9,14 @@ from ksql.control.access.requester import (
     Requester,
     acting,
     current,
+    seen_queries,
     sees_command,
 )
-from ksql.control.access.rights import ALL, NONE, Grants, Pattern, Right, Rule
+from ksql.control.access.rights import ALL, EVERY, NONE, Grants, Pattern, Right, Rule
 
 __all__ = [
     "ALL",
+    "EVERY",
     "NOBODY",
     "NONE",
     "Grants",
@@ -27,5 +29,6 @@ __all__ = [
     "acting",
     "current",
     "needs",
+    "seen_queries",
     "sees_command",
 ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
-from ksql.control.access.rights import EVERY, Kind, Right
-from ksql.core import Settings, canonical
+from ksql.control.access.rights import EVERY, Right
+from ksql.core import Kind, Settings, canonical
 from ksql.sql.syntax import StringLit, ast
 
 if TYPE_CHECKING:
@@ -26,12 +26,15 @@ _TOPIC: Final = "KAFKA_TOPIC"
 class Need:
     """One right on one object; without a ``right`` any right on it will do.
 
-    The name ``*`` stands for all objects of the kind.
+    The name ``*`` stands for all objects of the kind. A topic that is ``own`` has the name of its
+    stream or table. A refusal does not show a name that was ``looked_up``.
     """
 
     right: Right | None
     kind: Kind
     name: str
+    own: bool = False
+    looked_up: bool = False
 
 
 def needs(  # noqa: C901  one arm for each statement
@@ -85,6 +88,17 @@ def needs(  # noqa: C901  one arm for each statement
             assert_never(statement)
 
 
+def names_in(statement: ast.Statement) -> tuple[str, ...]:
+    """Return the streams and tables that a statement's query reads; none if it has no query."""
+    match statement:
+        case ast.Query():
+            return names_of(statement.source)
+        case ast.CreateAsSelect() | ast.InsertInto() | ast.ReplaceQuery():
+            return names_of(statement.query.source)
+        case _:
+            return ()
+
+
 def names_of(relation: ast.Relation) -> tuple[str, ...]:
     """Return the sources of FROM and all its joins."""
     if isinstance(relation, ast.SourceRef):
@@ -114,30 +128,34 @@ def _defining(statement: _Definition, catalog: Catalog, settings: Settings) -> I
     yield Need(Right.DEFINE, "source", statement.name)
     match statement:
         case ast.CreateSource() | ast.CreateAsSelect():
-            for topic in _topics(statement, settings):
-                yield Need(Right.DEFINE, "topic", topic)
+            for topic in _topics(statement, settings) or (statement.name,):
+                yield _topic_of(statement.name, topic)
             if isinstance(statement, ast.CreateAsSelect):
                 yield from _read(statement.query)
         case ast.DropSource(delete_topic=True):
             source = catalog.sources.get(statement.name)
-            if source is not None and source.topic != source.name:
-                yield Need(Right.DEFINE, "topic", source.topic)
+            if source is not None:
+                yield _topic_of(source.name, source.topic)
         case ast.AlterSource() | ast.DropSource() | ast.CreateType() | ast.DropType():
             return
         case _:
             assert_never(statement)
 
 
-def _topics(statement: ast.CreateSource | ast.CreateAsSelect, settings: Settings) -> Iterator[str]:
-    """Yield the topics that a statement, or its request, states; one of its own name is its own."""
-    for entry in statement.properties:
-        if entry.name.upper() == _TOPIC:
-            value = entry.value
-            topic = value.value if isinstance(value, StringLit) else EVERY
-            if topic != statement.name:
-                yield topic
+def _topic_of(source: str, topic: str) -> Need:
+    return Need(Right.DEFINE, "topic", topic, own=topic == source)
+
+
+def _topics(statement: ast.CreateSource | ast.CreateAsSelect, settings: Settings) -> list[str]:
+    """Return the topics that a statement, or its request, states; none if it has that of its name.
+
+    A prefix of the server's own configuration is part of no name here.
+    """
+    values = [entry.value for entry in statement.properties if entry.name.upper() == _TOPIC]
+    topics = [value.value if isinstance(value, StringLit) else EVERY for value in values]
     if canonical(PREFIX) in settings.overrides:
-        yield settings.text(PREFIX) + statement.name
+        topics.append(settings.text(PREFIX) + statement.name)
+    return topics
 
 
 def _writing(
@@ -153,13 +171,14 @@ def _writing(
     if isinstance(statement, ast.ReplaceQuery):
         running = catalog.query(statement.query_id)
         if running is not None:
-            yield Need(Right.DEFINE, "source", running.sink or EVERY)
+            yield Need(Right.DEFINE, "source", running.sink or EVERY, looked_up=True)
 
 
 def _of_query(right: Right, query_id: str | None, catalog: Catalog) -> tuple[Need, ...]:
     """Return the right on what a query writes; on everything for all queries, and for push ones."""
     query = None if query_id is None else catalog.query(query_id)
-    return (Need(right, "source", (query and query.sink) or EVERY),)
+    name = (query and query.sink) or EVERY
+    return (Need(right, "source", name, looked_up=query_id is not None),)
 
 
 def _looking(

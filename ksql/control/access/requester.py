@@ -9,18 +9,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.access.needs import Need, needs
-from ksql.control.access.rights import ALL, EVERY, NONE, Grants, Kind, Right
-from ksql.core import KsqlError, excerpt
+from ksql.control.access.needs import Need, names_in, needs
+from ksql.control.access.rights import ALL, EVERY, NONE, Grants, Right
+from ksql.core import KsqlError, excerpt, seeing
+from ksql.sql.syntax import parse_one, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ksql.core import Settings
+    from ksql.core import Kind, Settings
     from ksql.sql.catalog import Catalog, PersistentQuery
     from ksql.sql.syntax import ast
 
@@ -44,6 +46,8 @@ def _deed(need: Need | None) -> str:
     if need is None:
         return "do anything here"
     verb = "see" if need.right is None else need.right.value
+    if need.looked_up:
+        return f"{verb} that query"
     if need.right == Right.ADMIN:
         return "administer the server"
     if need.name == EVERY:
@@ -59,13 +63,17 @@ def digest(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """A user of the present request, from an address, at a path; ``audited``: each is logged."""
+    """A user of the present request, from an address, at a path; ``audited``: each is logged.
+
+    ``renewed`` gives the grants as they are later; without it they stay as they are.
+    """
 
     name: str = ""
     grants: Grants = ALL
     address: str = ""
     path: str = ""
     audited: bool = False
+    renewed: Callable[[], Grants] | None = field(default=None, compare=False)
 
     def admit(
         self, statement: ast.Statement, text: str, catalog: Catalog, settings: Settings
@@ -101,11 +109,24 @@ class Requester:
     def check(self, statement: ast.Statement, catalog: Catalog, settings: Settings) -> None:
         """Check once more what a statement needs, right before it is carried out.
 
+        Those before it may have waited for long: the grants are those of this moment.
         Raises: NotPermitted.
         """
-        if self.grants is ALL:
+        now = self._renewed()
+        if now.grants is ALL:
             return
-        lacking = self.lacks(needs(statement, catalog, settings))
+        lacking = now.lacks(needs(statement, catalog, settings))
+        if lacking is not None:
+            raise lacking
+
+    def still(self, needed: Sequence[Need]) -> None:
+        """Check rights of a request that is under way, by the grants of this moment.
+
+        Raises: NotPermitted.
+        """
+        if self.renewed is None:
+            return
+        lacking = self._renewed().lacks(needed)
         if lacking is not None:
             raise lacking
 
@@ -114,11 +135,7 @@ class Requester:
         if self.grants.empty:
             return NotPermitted(self.name)
         for need in needed:
-            if need.right is None:
-                held = self.grants.sees(need.kind, need.name)
-            else:
-                held = self.grants.may(need.right, need.kind, need.name)
-            if not held:
+            if not _is_held(need, self.grants):
                 return NotPermitted(self.name, need)
         return None
 
@@ -130,16 +147,35 @@ class Requester:
         """Return whether lists show a query: if one may control it, or sees all that is in it."""
         if self.grants is ALL:
             return True
-        sink = query.sink or EVERY
-        if self.grants.may(Right.OPERATE, name=sink) or self.grants.may(Right.DEFINE, name=sink):
+        if self._controls(query.sink or EVERY):
             return True
         return all(self.sees("source", name) for name in (query.sink, *query.sources) if name)
+
+    def sees_text(self, text: str, sink: str | None, catalog: Catalog) -> bool:
+        """Return whether a stored statement is shown: to who may control its result, or sees all.
+
+        One that cannot be read any more is not shown to the latter.
+        """
+        if self.grants is ALL or self._controls(sink or EVERY):
+            return True
+        try:
+            parsed = [parse_one(raw, types=catalog.types) for raw in split(text)]
+        except KsqlError:
+            return False
+        names = (name for one in parsed for name in names_in(one.statement))
+        return all(self.sees("source", name) for name in names)
 
     def sees_push(self, user: str) -> bool:
         """Return whether lists show the push query of that user, and whether one may end it."""
         if self.grants is ALL:
             return True
         return (user != "" and user == self.name) or self.grants.may(Right.OPERATE)
+
+    def _renewed(self) -> Requester:
+        return self if self.renewed is None else replace(self, grants=self.renewed())
+
+    def _controls(self, name: str) -> bool:
+        return self.grants.may(Right.OPERATE, name=name) or self.grants.may(Right.DEFINE, name=name)
 
     def _note(self, text: str, outcome: str) -> None:
         _audit.info(
@@ -154,6 +190,14 @@ class Requester:
         )
 
 
+def _is_held(need: Need, grants: Grants) -> bool:
+    if need.right is None:
+        return grants.sees(need.kind, need.name)
+    if need.own:
+        return grants.owns(need.right, need.name)
+    return grants.may(need.right, need.kind, need.name)
+
+
 NOBODY: Final = Requester(grants=NONE)
 _present: ContextVar[Requester] = ContextVar("requester", default=Requester())  # noqa: B039 - frozen
 
@@ -166,11 +210,19 @@ def current() -> Requester:
 @contextlib.contextmanager
 def acting(requester: Requester) -> Iterator[None]:
     """Have what is done meanwhile, also in threads that carry the context on, done by a user."""
+    everything = requester.grants is ALL
     token = _present.set(requester)
     try:
-        yield
+        with seeing(None if everything else requester.sees):
+            yield
     finally:
         _present.reset(token)
+
+
+def seen_queries(catalog: Catalog) -> list[str]:
+    """Return the ids of the queries that messages for the present user may show."""
+    requester = current()
+    return [query.id for query in catalog.queries.values() if requester.sees_query(query)]
 
 
 def sees_command(command_id: str) -> bool:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final
 
-Kind = Literal["source", "topic", "connector"]
-"""What a right is on: a stream, table or type, a topic of Kafka, or a connector."""
+from ksql.core import Kind
 
 EVERY: Final = "*"
 
@@ -69,6 +68,16 @@ class Grants:
         return any(
             rule.right == Right.ADMIN
             or (rule.right == right and any(p.covers(kind, name) for p in rule.patterns))
+            for rule in self.rules
+        )
+
+    def owns(self, right: Right, name: str) -> bool:
+        """Return whether a right on a stream or table holds for the topic of its name, too.
+
+        One on ``*`` alone covers no topics.
+        """
+        return self.may(right, "topic", name) or any(
+            rule.right == right and any(p.name and p.covers("source", name) for p in rule.patterns)
             for rule in self.rules
         )
 

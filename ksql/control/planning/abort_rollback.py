@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ksql.control.access import seen_queries
 from ksql.control.engine.changes import BeginRebuild, DeleteSubject, DeleteTopic, EndRebuild
 from ksql.control.engine.context import PlanningContext, PlanningInputs, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
@@ -20,6 +21,7 @@ from ksql.core import (
     OTHER_FORMER,
     ROLLBACK_REFUSED,
     quote,
+    visible,
 )
 from ksql.exec.dataflow import plan_of, read_topics
 from ksql.sql.catalog import Rebuild
@@ -53,7 +55,7 @@ def upgraded(name: str, catalog: Catalog) -> PersistentQuery:
     """
     source = catalog.sources.get(name)
     if source is None:
-        raise DoesNotExist(f"Source {quote(name)} does not exist.", name, catalog.sources)
+        raise DoesNotExist(f"Source {quote(name)} does not exist.", name, visible(catalog.sources))
     query = None if source.created_by is None else catalog.queries.get(source.created_by)
     if query is None:
         raise NotUpgradeable(source, [writer.id for writer in catalog.writers(name)])
@@ -67,7 +69,9 @@ def by_id(query_id: str, catalog: Catalog) -> PersistentQuery:
     """
     query = catalog.query(query_id)
     if query is None:
-        raise DoesNotExist(f"Unknown queryId: {query_id}", query_id, catalog.queries, ends=True)
+        raise DoesNotExist(
+            f"Unknown queryId: {query_id}", query_id, seen_queries(catalog), ends=True
+        )
     return query
 
 

@@ -9,7 +9,7 @@ from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, EndQ
 from ksql.control.engine.context import PlanningContext, PlanningInputs, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, OtherKind, StillUsed
 from ksql.control.planning import abort_rollback, schemas
-from ksql.core import QueryId, StatementError, quote_always
+from ksql.core import QueryId, StatementError, quote_always, visible
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.catalog import DataSource
 
@@ -43,7 +43,7 @@ def resolved(stmt: ast.DropSource, context: PlanningContext) -> ResolvedDrop:
         raise DoesNotExist(
             f"{stmt.kind.capitalize()} {stmt.name} does not exist.",
             stmt.name,
-            context.catalog.sources,
+            visible(context.catalog.sources),
             ends=True,
         )
     if source.kind != stmt.kind:

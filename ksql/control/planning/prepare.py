@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.control.access import seen_queries
 from ksql.control.engine.changes import (
     Change,
     DeleteTopic,
@@ -31,7 +32,7 @@ from ksql.control.planning import (
     resolve,
     writers,
 )
-from ksql.core import ServerError, StatementError
+from ksql.core import ServerError, StatementError, visible
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.syntax import ast
 
@@ -178,7 +179,7 @@ def _chosen(stmt: ast.QueryControl, context: PlanningContext) -> list[Persistent
         raise DoesNotExist(
             f"Unknown queryId: {stmt.query_id}",
             stmt.query_id,
-            context.catalog.queries,
+            seen_queries(context.catalog),
             ends=stmt.action != "RESUME",
         )
     if chosen.kind == "CST":
@@ -218,7 +219,7 @@ def dropped(stmt: ast.DropType, inputs: PlanningInputs) -> Prepared:
     if stmt.name not in inputs.catalog.types:
         if stmt.if_exists:
             return Prepared(warning=f"Type '{stmt.name}' does not exist")
-        known = inputs.catalog.types
+        known = visible(inputs.catalog.types)
         raise DoesNotExist(f"Type {stmt.name} does not exist.", stmt.name, known, ends=True)
     return Prepared(
         command_id=command_id("type", stmt.name, "drop"),

@@ -37,6 +37,7 @@ from ksql.core import (
     StatementError,
     persistent_query_id,
     quote_always,
+    visible,
 )
 from ksql.core.types import Format, KeyWindow, Schema, TimestampColumn, capabilities
 from ksql.exec.dataflow import topic_acl
@@ -281,7 +282,8 @@ def altered(stmt: ast.AlterSource, inputs: PlanningInputs) -> DataSource:
     """
     source = inputs.catalog.sources.get(stmt.name)
     if source is None:
-        raise DoesNotExist(f"Source {stmt.name} does not exist", stmt.name, inputs.catalog.sources)
+        known = visible(inputs.catalog.sources)
+        raise DoesNotExist(f"Source {stmt.name} does not exist", stmt.name, known)
     kind = source.kind.lower()
     if source.kind != stmt.kind:
         raise OtherKind(source, "ALTER", stmt.kind)
@@ -315,7 +317,7 @@ def _insert_target(stmt: ast.InsertInto, inputs: PlanningInputs) -> DataSource:
         raise DoesNotExist(
             f"{position_text(stmt.target)}Source {quote_always(stmt.name)} does not exist.",
             stmt.name,
-            inputs.catalog.sources,
+            visible(inputs.catalog.sources),
         )
     if target.kind == "TABLE":
         raise StatementError(

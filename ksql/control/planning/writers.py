@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ksql.control.access import seen_queries
 from ksql.control.engine.changes import PutQuery
 from ksql.control.engine.context import (
     PlanningContext,
@@ -99,8 +100,10 @@ def _writer(stmt: ast.ReplaceQuery, catalog: Catalog) -> PersistentQuery:
 
 def _unknown(stmt: ast.ReplaceQuery, catalog: Catalog) -> StatementError:
     """Name the writers of the stream, else those of all streams."""
+    seen = frozenset(seen_queries(catalog))
     streams = [query.id for query in catalog.queries.values() if query.kind in ("CSAS", "INSERT")]
-    known = [query.id for query in catalog.writers(stmt.name)] or streams
+    writers = [query.id for query in catalog.writers(stmt.name)]
+    known = [query_id for query_id in writers or streams if query_id in seen]
     first = [*near(stmt.query_id, known), *known][:_MOST_SHOWN]
     shown = ", ".join(dict.fromkeys(first)) or "none"
     whose = f"{quote(stmt.name)} is written by" if catalog.writers(stmt.name) else "Queries are"

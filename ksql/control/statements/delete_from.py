@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.control.statements.insert_values import key_serde, placed
-from ksql.core import StatementError, did_you_mean, listed, quote
+from ksql.core import StatementError, did_you_mean, listed, quote, visible
 from ksql.exec.dataflow import topic_acl
 from ksql.exec.expressions import constant_value, meter
 from ksql.formats import EncodeError
@@ -69,7 +69,7 @@ def _target(name: str, request: Request, catalog: Catalog) -> DataSource:
     if source is None:
         raise CannotDelete(
             f"There is no table {quote(name)} to delete a row of.",
-            hint=did_you_mean(name, (s.name for s in catalog.sources.values())),
+            hint=did_you_mean(name, visible(catalog.sources)),
         )
     if source.kind == "STREAM":
         raise CannotDelete(

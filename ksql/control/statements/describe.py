@@ -107,12 +107,22 @@ def description(source: DataSource, request: Request, *, extended: bool) -> e.So
         extended=extended,
         partitions=source.partitions if extended else 0,
         replication=source.replicas if extended else 0,
-        statement=source.statement,
+        statement=_statement(source, request),
         query_offset_summaries=_offsets((*writers, *readers), request) if extended else (),
         source_constraints=tuple(
             name for name in catalog.derived(source.name) if request.requester.sees("source", name)
         ),
         cluster_statistics=(*statistics, *pulls),
+    )
+
+
+def _statement(source: DataSource, request: Request) -> str:
+    """Return what has made a source; nothing if that names sources the user does not see."""
+    catalog = request.engine.catalog
+    return (
+        source.statement
+        if request.requester.sees_text(source.statement, source.name, catalog)
+        else ""
     )
 
 

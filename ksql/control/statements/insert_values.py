@@ -16,6 +16,7 @@ from ksql.core import (
     did_you_mean,
     quote,
     quote_always,
+    visible,
 )
 from ksql.core.types import BIGINT, PSEUDO_COLUMNS, ROWTIME, SYSTEM_NAMES, Column, capabilities
 from ksql.exec.dataflow import topic_acl
@@ -205,7 +206,8 @@ def target(name: str, request: Request, catalog: Catalog | None = None) -> DataS
 
 def _unknown(name: str, known: Mapping[str, DataSource]) -> CannotInsert:
     message = f"Cannot insert values into an unknown stream/table: {quote_always(name)}"
-    twin = next((column for column in known if column.upper() == name.upper()), None)
+    seen = visible(known)
+    twin = next((source for source in seen if source.upper() == name.upper()), None)
     if twin is not None:
         advice = (
             "try removing double quotes from the source name."
@@ -214,7 +216,7 @@ def _unknown(name: str, known: Mapping[str, DataSource]) -> CannotInsert:
         )
         shown = twin if twin == twin.upper() else f'"{twin}"'
         return CannotInsert(message, hint=f"Did you mean {shown}? Hint: {advice}")
-    return CannotInsert(message, hint=did_you_mean(name, known))
+    return CannotInsert(message, hint=did_you_mean(name, seen))
 
 
 def _values(stmt: ast.InsertValues, columns: Sequence[Column], request: Request) -> dict[str, Any]:

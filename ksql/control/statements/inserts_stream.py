@@ -9,7 +9,7 @@ import json
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any
 
-from ksql.control.access import Right
+from ksql.control.access import Need, Right
 from ksql.control.statements.execute import RequestFailed, UnknownField, session
 from ksql.control.statements.insert_values import CannotInsert, serdes, target
 from ksql.core import KsqlError, quote_always
@@ -25,16 +25,21 @@ if TYPE_CHECKING:
     from ksql.core.types import Column, SqlType
 
 _QUOTES = '`"'
+_AGAIN_MS = 1_000  # how long a right that has ended may still be used
 
 
 class RowWriter:
     """Writes rows to one stream; numbers in them are ``int`` or ``Decimal``."""
 
     def __init__(self, name: str, request: Request) -> None:
-        """Check that the stream takes rows.
+        """Check that the stream takes rows, and that its sender may write them.
 
-        Raises: CannotInsert and other KsqlErrors.
+        Raises: NotPermitted, CannotInsert and other KsqlErrors.
         """
+        self._needed = (Need(Right.WRITE, "source", name_of(name)),)
+        self._requester = request.requester
+        self._requester.admit_row(name_of(name), Right.WRITE, f"inserts into {name}")
+        self._checked_ms = request.services.now_ms()
         request.services.check_kafka()
         self._source = source = target(name_of(name), request)
         if source.kind == "TABLE":
@@ -46,8 +51,12 @@ class RowWriter:
     def begin(self, row: Mapping[str, Any]) -> Delivery:
         """Hand one row over; it counts once ``wait`` has returned. Absent columns are NULL.
 
-        Raises: UnknownField, CannotInsert.
+        Raises: NotPermitted, once the right to write has ended; UnknownField, CannotInsert.
         """
+        now_ms = self._services.now_ms()
+        if now_ms - self._checked_ms >= _AGAIN_MS:
+            self._checked_ms = now_ms
+            self._requester.still(self._needed)
         given = {name_of(name): value for name, value in row.items()}
         for name in given:
             if name not in self._columns:
@@ -58,7 +67,7 @@ class RowWriter:
             record = self._keys.encode(key or None), self._values.encode(value)
         except EncodeError as error:
             raise CannotInsert(error.message) from error
-        return self._services.writer.begin(self._source.topic, *record, self._services.now_ms())
+        return self._services.writer.begin(self._source.topic, *record, now_ms)
 
 
 def row_writer(
@@ -70,7 +79,6 @@ def row_writer(
     """
     request = session(services, settings, properties, {})
     try:
-        request.requester.admit_row(name_of(name), Right.WRITE, f"inserts into {name}")
         return RowWriter(name, request)
     except KsqlError as error:
         raise RequestFailed(error) from error

@@ -96,7 +96,9 @@ def _functions(_stmt: ast.Show, request: Request) -> e.Entity:
 
 
 def _types(_stmt: ast.Show, request: Request) -> e.Entity:
-    types = dict(sorted(request.engine.catalog.types.items()))
+    sees = request.requester.sees
+    known = sorted(request.engine.catalog.types.items())
+    types = {name: type_ for name, type_ in known if sees("source", name)}
     return e.TypeList(statement_text=request.text, types=types)
 
 

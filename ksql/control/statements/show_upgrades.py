@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from ksql.control.access import seen_queries
 from ksql.control.engine.catch_up import CatchUpSpeed
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion
 from ksql.control.engine.rebuild_progress import (
@@ -19,7 +20,7 @@ from ksql.control.engine.rebuild_progress import (
 )
 from ksql.control.statements import entities as e
 from ksql.control.statements.upgradereport import UpgradeDescription, UpgradeInfo, UpgradeProgress
-from ksql.core import NO_HISTORY, QueryId, StatementError, excerpt, quote
+from ksql.core import NO_HISTORY, QueryId, StatementError, excerpt, quote, visible
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def show(stmt: ast.Show, request: Request) -> e.Upgrades:
     """Answer SHOW UPGRADES [FOR name]."""
     answer = listed(request.services, stmt.source, request.text, _service_id(request))
     seen = tuple(row for row in answer.upgrades if _is_seen(row, request))
+    if stmt.source is not None and not seen and not _names_seen(stmt.source, request):
+        raise _unknown(stmt.source, request.engine.catalog)
     if len(seen) == len(answer.upgrades):
         return answer
     return replace(answer, upgrades=seen, warnings=_slow(seen))
@@ -77,19 +80,33 @@ def listed(services: Services, name: str | None, text: str, service_id: str) -> 
     known = [row for row in _of_catalog(catalog, service_id) if ids is None or row.query_id in ids]
     rows = known if recorded is None else recorded
     if name is not None and not rows and not _is_known(name, catalog):
-        names = (*catalog.sources, *catalog.queries)
-        raise DoesNotExist(f"There is no stream, table or query {quote(name)}.", name, names)
+        raise _unknown(name, catalog)
     infos = tuple(_with_progress(row, services, service_id).info for row in rows)
     away = () if recorded is not None else (e.EntityWarning(WITHOUT_HISTORY),)
     return e.Upgrades(statement_text=text, upgrades=infos, warnings=(*away, *_slow(infos)))
 
 
+def _names_seen(name: str, request: Request) -> bool:
+    """Return whether the user sees a stream, table or query of that name."""
+    catalog = request.engine.catalog
+    if name in catalog.sources:
+        return request.requester.sees("source", name)
+    query = catalog.query(name)
+    return query is not None and request.requester.sees_query(query)
+
+
+def _unknown(name: str, catalog: Catalog) -> DoesNotExist:
+    known = (*visible(catalog.sources), *seen_queries(catalog))
+    return DoesNotExist(f"There is no stream, table or query {quote(name)}.", name, known)
+
+
 def describe(stmt: ast.DescribeUpgrade, request: Request) -> e.UpgradeDescriptionEntity:
     """Answer DESCRIBE UPGRADE."""
     answer = described(request.services, stmt.upgrade_id, request.text, _service_id(request))
-    if not _is_seen(answer.upgrade_description, request):
+    upgrade = answer.upgrade_description
+    if not _is_seen(upgrade, request):
         raise UnknownUpgrade(stmt.upgrade_id)
-    return answer
+    return replace(answer, upgrade_description=_without_unseen(upgrade, request))
 
 
 def described(
@@ -113,6 +130,17 @@ def described(
     return e.UpgradeDescriptionEntity(
         statement_text=text, upgrade_description=shown, warnings=(*warnings, *_slow([shown]))
     )
+
+
+def _without_unseen(upgrade: UpgradeDescription, request: Request) -> UpgradeDescription:
+    """Return it without the statements that name sources the user does not see."""
+
+    def shown(statement: str) -> str:
+        seen = request.requester.sees_text(statement, upgrade.source, request.engine.catalog)
+        return statement if seen else ""
+
+    former, now = shown(upgrade.former_statement), shown(upgrade.statement)
+    return replace(upgrade, former_statement=former, statement=now)
 
 
 def with_former(refused: StatementError, services: Services) -> StatementError:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ksql.control.access import EVERY, Need, Right
 from ksql.control.statements.upgradereport import RowDifference, SampleReport
 from ksql.core import KsqlError, excerpt
 from ksql.core.types import stringer
@@ -26,6 +27,7 @@ from ksql.sql.plan import codec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ksql.control.access import NotPermitted
     from ksql.control.engine.context import Prepared
     from ksql.control.statements.services import Partition, Request
     from ksql.core import RawRecord
@@ -56,6 +58,9 @@ def sampled(
     count = request.settings.number(SAMPLE)
     if not count or {"old", "new"} - prepared.plans.keys():
         return None
+    refused = _refusal(prepared, request)
+    if refused is not None:
+        return SampleReport(0, False, 0, 0, 0, trouble=refused.text())
     context = request.engine.context(request.settings, 0)
     old, new = (codec.loads(prepared.plans[name], context.functions) for name in ("old", "new"))
     records, whole = _last_records({*read_topics(old), *read_topics(new)}, count, request)
@@ -69,6 +74,13 @@ def sampled(
     compare = _tables if old.sink.kind == "TABLE" else _streams
     report = compare(sides[0], sides[1], records, clock)
     return report if whole else replace(report, complete=False)
+
+
+def _refusal(prepared: Prepared, request: Request) -> NotPermitted | None:
+    """Return why the user may not see rows of the result as it is; to define it is not to read."""
+    query = request.engine.catalog.query(prepared.query_id or "")
+    sink = query.sink if query is not None else None
+    return request.requester.lacks((Need(Right.READ, "source", sink or EVERY),))
 
 
 def _last_records(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ksql.core import PREPARING, ParseError, UnknownName, near
+from ksql.core import PREPARING, ParseError, UnknownName, near, visible
 from ksql.sql.binder import chains
 from ksql.sql.binder.bound import type_of
 from ksql.sql.binder.chains import BoundJoin
@@ -94,7 +94,7 @@ class UnknownFromSource(UnknownName, ParseError):
 
     def __init__(self, ref: ast.SourceRef, catalog: Catalog) -> None:
         text = f"{PREPARING}{ref.name} does not exist."
-        super().__init__(text, near(ref.name, catalog.sources), span=ref.span)
+        super().__init__(text, near(ref.name, visible(catalog.sources)), span=ref.span)
 
 
 def scope_of(sources: tuple[FromSource, ...], *, later: frozenset[str] = frozenset()) -> Scope:

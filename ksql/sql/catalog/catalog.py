@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ksql.core import QueryId, QueryVersion, UnknownName, near, quote
+from ksql.core import QueryId, QueryVersion, UnknownName, near, quote, visible
 from ksql.core.types import SqlType
 from ksql.sql.catalog.model import DataSource, FormerVersion, PersistentQuery, Rebuild
 
@@ -14,7 +14,7 @@ class UnknownSource(UnknownName):
     """A stream or table that does not exist."""
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(f"{quote(name)} does not exist.", near(name, known))
+        super().__init__(f"{quote(name)} does not exist.", near(name, visible(known)))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ import base64
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +21,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from ksql.cluster.members import Server
+from ksql.control.access import ALL, NONE, NotPermitted, Requester, acting
+from ksql.control.statements import RequestFailed
 from ksql.core import HEADER, ServerSecret
 from ksql.core.config import Settings
 from ksql.http.connections import listen
@@ -71,9 +75,9 @@ def configuration(folder: Path, rights: str = RIGHTS_TEXT, users: str = USERS) -
 class Roads:
     """A service in memory behind the whole application."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rights: str = RIGHTS_TEXT) -> None:
         self.local = LocalServed()
-        users = Users.of(Settings(configuration(folder)))
+        users = Users.of(Settings(configuration(folder, rights)))
         self.app = create_app(self.local.service, users=users)
         self.ksql("boss", SETUP)
 
@@ -275,6 +279,84 @@ def test_lists_show_what_one_has_a_right_on(roads: Roads) -> None:
     assert roads.ask("reader", "GET", "/status/stream/`SECRET`/create").status_code == 404
 
 
+def test_the_statement_of_a_source_is_shown_to_who_sees_what_it_reads(roads: Roads) -> None:
+    roads.ksql("boss", "CREATE STREAM PUBLIC_OF_SECRET AS SELECT * FROM SECRET;")
+    try:
+        for text in ("DESCRIBE PUBLIC_OF_SECRET EXTENDED;", "SHOW STREAMS EXTENDED;"):
+            answer = roads.ksql("reader", text)
+            assert "PUBLIC_OF_SECRET" in answer.text
+            assert "FROM SECRET" not in answer.text
+            assert "FROM SECRET" in roads.ksql("boss", text).text
+    finally:
+        roads.ksql("boss", "DROP STREAM PUBLIC_OF_SECRET DELETE TOPIC;")
+
+
+def test_types_are_names(roads: Roads) -> None:
+    roads.ksql("boss", "CREATE TYPE PUBLIC_TYPE AS INT; CREATE TYPE SECRET_TYPE AS BIGINT;")
+    try:
+        assert list(roads.ksql("reader", "SHOW TYPES;").json()[0]["types"]) == ["PUBLIC_TYPE"]
+        assert len(roads.ksql("boss", "SHOW TYPES;").json()[0]["types"]) == 2
+    finally:
+        roads.ksql("boss", "DROP TYPE PUBLIC_TYPE; DROP TYPE SECRET_TYPE;")
+
+
+HINTING = """
+role reader  may read   on SECRE, SECRE_T, topic:secre
+role reader  may write  on SECRE, SECRE_T
+role reader  may define on SECRE, CSAS_SECRE, SECRE_TYP
+role boss    may admin
+role writer  may read   on X
+role modeler may read   on X
+role ops     may read   on X
+role none    may read   on X
+"""
+
+
+def test_no_hint_names_what_a_user_does_not_see(tmp_path: Path) -> None:
+    roads = Roads(tmp_path, HINTING)
+    roads.ksql("boss", "CREATE TYPE SECRET_TYPE AS INT;")
+    try:
+        for text in (
+            "SELECT * FROM SECRE EMIT CHANGES LIMIT 1;",
+            "SELECT * FROM SECRE_T WHERE K = 'k';",
+            "PRINT secre FROM BEGINNING LIMIT 1;",
+        ):
+            assert hinted(roads.query("boss", text)), text
+            assert not hinted(roads.query("reader", text)), text
+        for text in (
+            "INSERT INTO SECRE VALUES ('a', 1);",
+            "DELETE FROM SECRE_T WHERE K = 'a';",
+            "DROP STREAM SECRE;",
+            "DROP TYPE SECRE_TYP;",
+            "ALTER STREAM SECRE ADD COLUMN B INT;",
+            "INSERT INTO SECRE SELECT * FROM SECRE;",
+            "CREATE STREAM CSAS_SECRE AS SELECT * FROM SECRE;",
+            "ROLLBACK UPGRADE OF SECRE;",
+            "EXPLAIN CTAS_SECRE_T_9;",
+            "SHOW UPGRADES FOR SECRE;",
+        ):
+            assert not hinted(roads.ksql("reader", text)), text
+            assert hinted(roads.ksql("boss", text)) or "UPGRADE" in text, text
+    finally:
+        roads.local.service.close()
+        roads.app.state.context.release()
+
+
+def hinted(answer: httpx.Response) -> bool:
+    assert answer.status_code == 400, answer.text
+    said = answer.json()["message"]
+    return "SECRET" in said.upper()
+
+
+def test_the_history_does_not_say_whether_there_is_a_source(roads: Roads) -> None:
+    unknown, secret = (
+        roads.ask("reader", "GET", f"/upgrades?query={name}") for name in ("NONE_SUCH", "SECRET_T")
+    )
+    assert (unknown.status_code, secret.status_code) == (400, 400)
+    assert secret.json()["message"] == unknown.json()["message"].replace("NONE_SUCH", "SECRET_T")
+    assert roads.ask("reader", "GET", "/upgrades?query=PUBLIC_T").status_code == 200
+
+
 @contextlib.contextmanager
 def hosted(roads: Roads) -> Iterator[str]:
     with listen("127.0.0.1", 0) as sock:
@@ -315,6 +397,71 @@ def test_websockets_and_push_queries_of_others(roads: Roads) -> None:
             assert roads.ask("reader", "POST", "/close-query", json=end).status_code == 200
             left = roads.local.service.reads.pushes()
             assert [push.user for push in left] == ["boss"]
+
+
+@pytest.mark.parametrize("ended", ["rights", "user"])
+def test_an_open_stream_ends_with_the_right_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    """Push queries, PRINT and rows that are sent; others continue."""
+    monkeypatch.setattr("server.rightsfile.LOOK_S", 0.0)
+    monkeypatch.setattr("server.users.LOOK_S", 0.0)
+    monkeypatch.setattr("ksql.serving.guarded_feed.AGAIN_S", 0.0)
+    monkeypatch.setattr("ksql.control.statements.inserts_stream._AGAIN_MS", 0)
+    rights = RIGHTS_TEXT + "role reader may read on topic:public\n"
+    rights += "role reader may write on PUBLIC_S\n"
+    roads = Roads(tmp_path, rights)
+    service = roads.local.service
+
+    def opened(user: str, text: str) -> Any:
+        users = Users.of(Settings(configuration(tmp_path, rights)))
+        assert users is not None
+        requester = Requester(user, users.grants(user), renewed=partial(users.renewed, user))
+        with acting(requester):
+            return service.query(text, {}, {})
+
+    try:
+        push = opened("reader", "SELECT * FROM PUBLIC_S EMIT CHANGES;").batches()
+        of_boss = opened("boss", "SELECT * FROM PUBLIC_S EMIT CHANGES;").batches()
+        lines = opened("reader", "PRINT public;").lines()
+        users = Users.of(Settings(configuration(tmp_path, rights)))
+        assert users is not None
+        requester = Requester("reader", users.grants("reader"))
+        requester = replace(requester, renewed=partial(users.renewed, "reader"))
+        with acting(requester):
+            rows = service.inserts("PUBLIC_S", {})
+        rows.begin({"K": "a", "A": 1})
+        for stream in (push, of_boss, lines):
+            next(stream)
+        if ended == "rights":
+            (tmp_path / "rights").write_text(RIGHTS_TEXT.replace("reader ", "someone "), "utf-8")
+        else:
+            left = "".join(f"{name}: x, {name}\n" for name in NAMES if name != "reader")
+            (tmp_path / "users").write_text(left, "utf-8")
+        for stream in (push, lines):
+            with pytest.raises(NotPermitted):
+                next(stream)
+        with pytest.raises(NotPermitted):
+            rows.begin({"K": "a", "A": 1})
+        next(of_boss)
+        assert [p.user for p in service.reads.pushes()] == ["boss"]
+    finally:
+        service.close()
+        roads.app.state.context.release()
+
+
+def test_a_statement_after_a_long_wait_needs_the_right_that_there_is_then(roads: Roads) -> None:
+    held = [ALL]
+    service = roads.local.service
+    text = "ASSERT TOPIC `none-such` TIMEOUT 10 SECONDS; CREATE TYPE LATE AS INT;"
+    with acting(Requester("boss", ALL, renewed=lambda: held[0])):
+        running = service.begin(text, {}, {})
+        assert running.proceed() is None
+        held[0] = NONE
+        with pytest.raises(RequestFailed) as refused:
+            running.proceed()
+    assert isinstance(refused.value.error, NotPermitted)
+    assert "LATE" not in service.services.engine.catalog.types
 
 
 def test_an_open_path_has_a_user_without_rights(tmp_path: Path) -> None:
@@ -536,3 +683,24 @@ def test_records_and_histories_need_rights_and_the_console_a_user(
     roads: Roads, user: str, path: str, status: int
 ) -> None:
     assert roads.ask(user, "GET", path).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("next=0:" + "9" * 5_000, 400),
+        ("next=0:99999999999999999999", 400),
+        ("next=0:٣", 400),
+        ("next=0:1,,", 400),
+        ("next=0:1,7:2", 200),
+        ("time=-1", 400),
+        ("time=99999999999999999999", 400),
+        ("offset=99999999999999999999999", 200),
+        ("offset=-99999999999999999999999", 200),
+        ("partition=99999999999999999999999", 400),
+        ("limit=0", 400),
+        ("limit=1001", 400),
+    ],
+)
+def test_places_that_no_topic_has(roads: Roads, query: str, status: int) -> None:
+    assert roads.ask("boss", "GET", f"/topics/public/records?{query}").status_code == status

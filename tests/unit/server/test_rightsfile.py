@@ -118,5 +118,21 @@ def test_a_changed_file_counts_and_a_bad_one_does_not(tmp_path: Path, caplog) ->
     assert rights.current().grants("x", ["r"]).may(Right.READ, name="B")
 
 
+def test_a_file_that_names_a_user_of_a_moment_later_counts_then(tmp_path: Path, caplog) -> None:
+    """Both files are changed together, and each is looked at in its own moment."""
+    path, now = tmp_path / "rights.conf", [0.0]
+    path.write_text("role r may read on A", encoding="utf-8")
+    users = ["ada"]
+    rights = RightsFile(str(path), lambda: users, lambda: now[0])
+    path.write_text("role r may read on B\nuser bob is r", encoding="utf-8")
+    for now[0] in (2.0, 4.0):
+        assert rights.current().grants("x", ["r"]).may(Right.READ, name="A")
+    assert [record.message for record in caplog.records] == ["rights_not_read"]
+    users.append("bob")
+    now[0] = 6.0
+    assert rights.current().grants("bob", []).may(Right.READ, name="B")
+    assert not rights.current().grants("x", ["r"]).may(Right.READ, name="A")
+
+
 def test_an_empty_file_permits_nothing() -> None:
     assert parsed("# nothing\n").grants("ada", ["admin"]).empty

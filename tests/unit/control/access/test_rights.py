@@ -94,7 +94,40 @@ def shown(need: Need) -> str:
 )  # fmt: skip
 def test_a_statement_needs_rights(world: World, text: str, expected: str) -> None:
     needed = needs(world.parse(text), world.catalog)
-    assert ", ".join(map(shown, needed)) == expected
+    assert ", ".join(shown(need) for need in needed if not need.own) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "topics"),
+    [
+        ("CREATE STREAM X AS SELECT * FROM S;", ["X"]),
+        ("CREATE STREAM `x` (A INT) WITH (VALUE_FORMAT='JSON');", ["x"]),
+        ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='X', VALUE_FORMAT='JSON');", ["X"]),
+        ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', VALUE_FORMAT='JSON');", []),
+        ("DROP STREAM OUT DELETE TOPIC;", ["OUT"]),
+        ("DROP STREAM OUT;", []),
+    ],
+)
+def test_the_topic_of_a_name_is_its_own(world: World, text: str, topics: list[str]) -> None:
+    assert [n.name for n in needs(world.parse(text), world.catalog) if n.own] == topics
+
+
+def test_a_right_on_all_names_is_none_on_their_topics(world: World) -> None:
+    """Else who may define any name would have the data of each topic, by a stream of its name."""
+    everything = Pattern("source", "", prefix=True)
+    statement = world.parse("CREATE STREAM `private` (A INT) WITH (VALUE_FORMAT='JSON');")
+
+    def refusal(*patterns: Pattern) -> str:
+        grants = Grants((Rule(Right.DEFINE, patterns),))
+        refused = Requester("ada", grants).lacks(needs(statement, world.catalog))
+        return "" if refused is None else refused.message
+
+    assert refusal(everything) == "the user ada may not define the topic private"
+    assert refusal(everything, Pattern("topic", "", prefix=True)) == ""
+    assert refusal(everything, Pattern("topic", "private")) == ""
+    assert refusal(Pattern("source", "priv", prefix=True)) == ""
+    assert refusal(Pattern("source", "private")) == ""
+    assert refusal(everything, Pattern("source", "p")) != ""
 
 
 @pytest.mark.parametrize(
@@ -114,6 +147,18 @@ def test_another_prefix_of_topics_is_a_stated_topic(world: World) -> None:
     statement = world.parse("CREATE STREAM X AS SELECT * FROM S;")
     names = [shown(need) for need in needs(statement, world.catalog, settings)]
     assert names == ["define X", "define topic:secret_X", "read S"]
+
+
+@pytest.mark.parametrize("query", ["INSERTQUERY_2", "NONE", "transient_S_1"])
+@pytest.mark.parametrize(
+    "text",
+    ["TERMINATE {};", "PAUSE {};", "ROLLBACK UPGRADE OF QUERY {};"],
+)
+def test_a_refusal_does_not_say_what_a_query_writes(world: World, text: str, query: str) -> None:
+    """Nor whether there is one."""
+    refused = Requester("ada", READER).lacks(needs(world.parse(text.format(query)), world.catalog))
+    assert refused is not None
+    assert refused.message.endswith("that query")
 
 
 def test_a_query_without_a_result_is_for_those_who_operate_everything(world: World) -> None:
@@ -193,6 +238,36 @@ def test_a_statement_is_noted_by_user_address_path_and_digest(world: World, capl
         ("statement", "ada", "192.0.2.1", "/ksql", 32, "refused"),
     ]
     assert not any("secret" in str(vars(record)) for record in caplog.records)
+
+
+def test_rights_of_a_request_under_way_are_those_of_the_moment() -> None:
+    held = [READER]
+    needed = (Need(Right.READ, "source", "PUBLIC_A"),)
+    requester = Requester("ada", READER, renewed=lambda: held[0])
+    requester.still(needed)
+    held[0] = NONE
+    with pytest.raises(NotPermitted):
+        requester.still(needed)
+    requester.demand(needed, "")  # that one is about the request as it came
+    Requester("ada", NONE).still(needed)  # nobody can say how they are now
+    held[0] = ALL
+    requester.still(needed)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("CREATE STREAM X AS SELECT * FROM PUBLIC_A;", True),
+        ("CREATE STREAM X AS SELECT * FROM PUBLIC_A JOIN SECRET WITHIN 1 DAY ON A = B;", False),
+        ("INSERT INTO X SELECT * FROM SECRET;", False),
+        ("CREATE STREAM X (A INT) WITH (KAFKA_TOPIC='x', VALUE_FORMAT='JSON');", True),
+        ("CREATE STREAM X AS SELECT ...", False),
+    ],
+)
+def test_a_stored_statement_is_shown_to_who_sees_its_sources(text: str, seen: bool) -> None:
+    assert Requester("ada", READER).sees_text(text, "X", Catalog()) is seen
+    definer = Grants((Rule(Right.DEFINE, (Pattern("source", "X"),)),))
+    assert Requester("ada", definer).sees_text(text, "X", Catalog())
 
 
 @pytest.mark.parametrize(

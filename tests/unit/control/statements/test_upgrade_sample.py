@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.control.access import Grants, Pattern, Requester, Right, Rule, acting
 from ksql.control.statements import upgrade_sample
 from ksql.control.statements.services import Request
 from ksql.control.statements.upgrade_sample import LONGEST_S, MOST_SHOWN, SAMPLE, sampled
@@ -52,6 +53,18 @@ SUM = replaced("B, SUM(CAST(M AS BIGINT)) AS N FROM R GROUP BY B")
 
 def test_no_sample_unless_it_is_wanted():
     assert sample(world_of(COUNT), SUM, 0) is None
+
+
+@pytest.mark.parametrize(("rights", "seen"), [(["define"], False), (["define", "read"], True)])
+def test_who_may_define_a_table_and_not_read_it_sees_no_rows_of_it(rights, seen):
+    world = world_of(COUNT, "CREATE STREAM P (B STRING KEY) WITH (KAFKA_TOPIC='p', PARTITIONS=1);")
+    table, public = Pattern("source", "T"), Pattern("source", "P")
+    rules = [Rule(Right(right), (table,)) for right in rights]
+    grants = Grants((*rules, Rule(Right.READ, (public,))))
+    with acting(Requester("ada", grants)):
+        report = sample(world, replaced("B, COUNT(*) AS N FROM P GROUP BY B"))
+    assert bool(report.rows) is seen
+    assert ("may not read T" in (report.trouble or "")) is not seen
 
 
 def test_rows_of_a_table_that_differ():
