@@ -7,6 +7,7 @@ a wall clock would not tell it from noise.
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import time
 from collections import defaultdict
@@ -25,6 +26,7 @@ from ksql.core.types.format import Format
 from ksql.core.types.model import BIGINT, DOUBLE, INTEGER, STRING
 from ksql.core.types.schema import Column
 from ksql.exec.dataflow.compiled import Compiled, writing
+from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
 from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
 from ksql.exec.operators.order import SequenceKeys
 from ksql.formats.schema_registry import MemoryRegistry, Registry
@@ -37,12 +39,16 @@ from ksql.spark.task.task_input import raw_batch
 from ksql.sql.plan import codec
 from qtt.local import NoMonitor
 from tests.bench.statements import (
+    BY_CUSTOMER,
     COUNT,
     MOVED,
+    MOVED_TABLE_JOIN,
     REGROUPED,
     SOURCE,
     STATELESS,
     TABLE,
+    TABLE_JOIN,
+    USERS,
     WINDOWS,
     order,
     order_row,
@@ -52,6 +58,7 @@ Result = TypeVar("Result")
 Encode = Callable[[Sequence[tuple[int, int, str, float]]], list[bytes | None]]
 BATCH = 10_000
 BUCKETS = 4
+BASE_MS = 1_700_000_000_000
 
 
 def compiled(
@@ -152,6 +159,60 @@ def arrow_batches(
         )
 
 
+Batch = list[tuple[bytes, bytes, int]]
+"""Keys, values and times of records."""
+
+
+def placed(
+    topic: str, records: Sequence[tuple[bytes, bytes, int]], firsts: list[int]
+) -> list[list[pa.RecordBatch]]:
+    """Records as a task for each partition gets them, placed as a Java client does.
+
+    ``firsts`` are the next offsets of the partitions, which are moved on.
+    """
+    parts: list[Batch] = [[] for _ in firsts]
+    for number, record in zip(
+        partitions_of([record[0] for record in records], len(parts)), records, strict=True
+    ):
+        parts[number].append(record)
+    tasks = []
+    for partition, part in enumerate(parts):
+        first = firsts[partition]
+        firsts[partition] += len(part)
+        tasks.append(
+            [
+                _arrow(topic, partition, first + begin, part[begin : begin + BATCH])
+                for begin in range(0, len(part), BATCH)
+            ]
+        )
+    return tasks
+
+
+def _arrow(topic: str, partition: int, first: int, records: Batch) -> pa.RecordBatch:
+    count = len(records)
+    keys, values, times = zip(*records, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([topic] * count),
+            pa.array([partition] * count, pa.int32()),
+            pa.array(range(first, first + count), pa.int64()),
+            pa.array(times, pa.int64()),
+            pa.array(keys, pa.binary()),
+            pa.array(values, pa.binary()),
+            pa.nulls(count, pa.string()),
+        ],
+        ["topic", "partition", "offset", "timestamp", "key", "value", "headers"],
+    )
+
+
+def orders(first: int, records: int, customers: Callable[[], int]) -> Batch:
+    """Some orders, 400 in a millisecond as in the race with Kafka Streams."""
+    return [
+        (*order(number, customers()), BASE_MS + number // 400)
+        for number in range(first, first + records)
+    ]
+
+
 def silent(_operator: str, message: str, row: object) -> None:
     """Nothing in these records is wrong."""
     raise AssertionError(message, row)
@@ -238,13 +299,61 @@ def table(name: str, records: int, keys: int) -> None:
     meter.show(name, records)
 
 
+def joined(name: str, records: int, statement: str, prefix: bytes = b"") -> None:
+    """A stream with a table of 10,000 users; two micro-batches, the first one with the table."""
+    program, meter, chance = compiled(statement, source=SOURCE + USERS), Meter(), random.Random(7)
+    backends = [Backend() for _ in range(BUCKETS)]
+    users = [
+        (prefix + b"%d" % n, b'{"NAME":"user%d","REGION":"r%d"}' % (n, n % 50), BASE_MS - 60_000)
+        for n in range(10_000)
+    ]
+    firsts, tasks = [0] * BUCKETS, placed("users", users, [0] * BUCKETS)
+    half = records // 2
+    for first in (0, half):
+        some = orders(first, half, lambda: chance.randrange(10_000))
+        tasks += placed("orders", some, firsts)
+        _micro_batch(program, tasks, backends, meter)
+        tasks = []
+    meter.show(name, records)
+
+
+def grown(name: str, records: int, keys: int) -> None:
+    """Every change of a count whose groups are there; two micro-batches."""
+    program = compiled(BY_CUSTOMER, every_change=True)
+    backends, firsts = [Backend() for _ in range(BUCKETS)], [0] * BUCKETS
+    each, step = iter(range(keys)), 200_000
+    for begin in range(0, keys, step):
+        some = orders(begin, min(step, keys - begin), lambda: next(each))
+        _micro_batch(program, placed("orders", some, firsts), backends, Meter())
+    meter, chance, half = Meter(), random.Random(7), records // 2
+    for number in (keys, keys + half):
+        some = orders(number, half, lambda: chance.randrange(keys))
+        _micro_batch(program, placed("orders", some, firsts), backends, meter)
+    meter.show(name, records)
+
+
+def _micro_batch(
+    program: Compiled[OutRecord],
+    tasks: Sequence[Sequence[pa.RecordBatch]],
+    backends: Sequence[Backend],
+    meter: Meter,
+) -> None:
+    """Each task's ingest by itself, then the stage of each bucket."""
+    chunks: dict[int, list[bytes]] = {bucket: [] for bucket in range(BUCKETS)}
+    for sender, batches in enumerate(tasks):
+        for bucket, some in _ingested(program, batches, meter, sender).items():
+            chunks[bucket] += some
+    for bucket, backend in enumerate(backends):
+        _staged(program, chunks[bucket], backend, meter)
+
+
 def _ingested(
-    program: Compiled[OutRecord], batches: Sequence[pa.RecordBatch], meter: Meter
+    program: Compiled[OutRecord], batches: Sequence[pa.RecordBatch], meter: Meter, sender: int = 0
 ) -> dict[int, list[bytes]]:
     ingest = program.ingest()
     writer = ChunkWriter(
         BUCKETS,
-        0,
+        sender,
         laned=program.laned,
         combined=program.combined_windows,
         keyed=program.buckets_of(BUCKETS),
@@ -277,9 +386,22 @@ def _staged(
 
 def main() -> None:
     """Print the table."""
+    gc.disable()  # as in the workers
     parser = argparse.ArgumentParser(prog="python -m tests.bench.roads", description=__doc__)
     parser.add_argument("--records", type=int, default=200_000)
+    parser.add_argument("roads", nargs="*", help="only these joins and counts")
     given = parser.parse_args()
+    stateful: dict[str, Callable[[str], None]] = {
+        "table-join": lambda name: joined(name, given.records, TABLE_JOIN),
+        "moved-table-join": lambda name: joined(name, given.records, MOVED_TABLE_JOIN, b"name"),
+        "by-10k-every": lambda name: grown(name, given.records, 10_000),
+        "by-600k-every": lambda name: grown(name, given.records, 600_000),
+        "by-1m-every": lambda name: grown(name, given.records, 1_000_000),
+    }
+    for name in given.roads or stateful:
+        stateful[name](name)
+    if given.roads:
+        return
     for format_ in ("JSON", "AVRO", "PROTOBUF", "JSON_SR", "DELIMITED"):
         stateless(given.records, format_)
     moved(given.records)

@@ -16,6 +16,28 @@ CREATE TABLE {name} (customer STRING PRIMARY KEY, id BIGINT, amount INT, name ST
   WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='{format}', PARTITIONS=4);
 """
 
+USERS = """
+CREATE TABLE users (id STRING PRIMARY KEY, name STRING, region STRING)
+  WITH (KAFKA_TOPIC='users', VALUE_FORMAT='JSON', PARTITIONS=4);
+"""
+
+TABLE_JOIN = """
+CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT o.customer AS customer, o.id AS id, o.amount AS amount, u.name AS name, u.region AS region
+  FROM {source} o JOIN users u ON o.customer = u.id;
+"""
+
+MOVED_TABLE_JOIN = """
+CREATE STREAM {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT u.id AS customer, o.id AS id, o.amount AS amount, u.name AS name, u.region AS region
+  FROM {source} o JOIN users u ON o.name = u.id;
+"""
+
+BY_CUSTOMER = """
+CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
+  SELECT customer, COUNT(*) AS c, SUM(amount) AS s FROM {source} GROUP BY customer;
+"""
+
 REGROUPED = """
 CREATE TABLE {name} WITH (KAFKA_TOPIC='{name}') AS
   SELECT amount, COUNT(*) AS orders, SUM(id) AS total FROM {source}
