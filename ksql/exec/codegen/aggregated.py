@@ -29,6 +29,7 @@ from ksql.exec.operators.aggregate import (
 )
 from ksql.exec.operators.base import Record, sequence_key_of
 from ksql.exec.operators.folds import change, functions_of, log_failure, merging
+from ksql.exec.operators.keyed_batches import columns_in_order
 from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats import EncodeError
 from ksql.sql.binder import bound as b
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from ksql.exec.operators.base import LogError, Store
     from ksql.exec.operators.commit_intervals import CommitIntervals
     from ksql.exec.operators.folds import Slot, State
+    from ksql.exec.operators.keyed_batches import Queues
     from ksql.exec.operators.windows import Windows
     from ksql.sql.plan import Sink
 
@@ -86,7 +88,7 @@ class ResultEncoding:
         """
         rows = list(map(tuple, keys.unpack_all(packed))) if self._unpacks else None
         if self._texts:
-            return map(keys.text, packed), rows or repeat(None)
+            return keys.texts(packed), rows or repeat(None)
         assert rows is not None  # noqa: S101 - they are unpacked for this
         return self._encoder.keys.encode_many(self._encoder.key_rows(rows)), rows
 
@@ -183,10 +185,16 @@ class Aggregated:
     """The records that an aggregate without windows writes."""
 
     def __init__(
-        self, processor: AggregateProcessor, loop: IntervalLoop[Record], writing: ResultEncoding
+        self,
+        processor: AggregateProcessor,
+        loop: IntervalLoop[Record],
+        by_column: Callable[..., Any] | None,
+        writing: ResultEncoding,
     ) -> None:
+        """Take the loops; ``by_column``, if every change of single records is written."""
         self._processor = processor
         self._loop = loop
+        self._run_by_column = by_column
         self._writing = writing
 
     def records(
@@ -198,14 +206,39 @@ class Aggregated:
         packed = dict.fromkeys(map(_key, records))
         states = self._processor.states(packed, store, GROUPS)
         try:
-            group_keys = zip(states, *self._writing.keys(packed))  # noqa: B905 - may repeat
-            groups = dict(zip(packed, group_keys, strict=True))
-            out, missed = self._loop.records(records, groups, log)
+            out, missed = self._loop.records(records, self._groups(packed, states), log)
         except EncodeError:
             return None
         never = _always(missed, records)
         self._processor.keep(_without(never, packed, states), store, GROUPS)
         return out
+
+    def by_column(self, records: Queues, store: Store, log: LogError) -> list[OutRecord] | None:
+        """Return the same for records in no order; None also if not all of them are ordinary."""
+        run = self._run_by_column
+        given = None if run is None else columns_in_order(records)
+        if run is None or given is None:
+            return None
+        packed, entries = dict.fromkeys(given.keys), LoggedEntries()
+        states = self._processor.states(packed, store, GROUPS)
+        try:
+            groups = self._groups(packed, states)
+            columns, missed = run((given.keys, given.times, *given.columns), groups, entries.log)
+            out = self._writing.records(columns)
+        except EncodeError:
+            return None
+        entries.repeat(log)
+        never = _all_missed(missed, given.keys)
+        self._processor.keep(_without(never, packed, states), store, GROUPS)
+        return out
+
+    def _groups(self, packed: Collection[bytes], states: Sequence[State]) -> dict[bytes, Any]:
+        """Return state, encoded key and values of each group.
+
+        Raises: EncodeError.
+        """
+        group_keys = zip(states, *self._writing.keys(packed))  # noqa: B905 - may repeat
+        return dict(zip(packed, group_keys, strict=True))
 
 
 class AggregatedWindows:
@@ -303,9 +336,13 @@ def _without(
 
 def _always(missed: Sequence[bytes], records: Sequence[Any]) -> Collection[bytes]:
     """Return the keys all of whose records have failed."""
+    return _all_missed(missed, map(_key, records)) if missed else ()
+
+
+def _all_missed(missed: Sequence[bytes], all_keys: Iterable[bytes]) -> Collection[bytes]:
     if not missed:
         return ()
-    counts = Counter(map(_key, records))
+    counts = Counter(all_keys)
     return {key for key, count in Counter(missed).items() if count == counts[key]}
 
 
@@ -344,7 +381,14 @@ def aggregated(
     writing = ResultEncoding(encoder, unpacks=reads_group(cut, body, shown))
     if windows is None:
         records = IntervalLoop[Record](every_change, coalescing, sequence_key_of, writing)
-        return Aggregated(processor, records, writing)
+        by_column = None
+        if processor.intervals is None and not processor.combined:
+            cells = [f"c{n}" for n in range(len(cut.stages[-1].stage_inputs[0].carried))]
+            fold = _folded(change("step", slots, cells), tuple_of(cells), "t")
+            each = f"for {', '.join(['k', 't', *cells])} in zip(*records):"
+            lines = [each, *indent([f"{group} = groups[k]", *fold, *shown, *emit])]
+            by_column = _compiled(body, lines, "groups", known)
+        return Aggregated(processor, records, by_column, writing)
     places = IntervalLoop[Place](every_change, coalescing, place_sequence_key, writing)
     return AggregatedWindows(processor, windows, places, writing, laned=laned)
 

@@ -96,11 +96,19 @@ class Emission:
 
 
 def emission(
-    cut: Layout, sink: Sink, encoder: Encoder, code: CompileContext, row: str
+    cut: Layout,
+    sink: Sink,
+    encoder: Encoder,
+    code: CompileContext,
+    row: str,
+    *,
+    left: str = "left[{}]",
+    headers: bool = True,
 ) -> Emission | None:
     """Return the end of a plan whose last stage is one join of a stream; None if it has another.
 
-    ``row`` is the code of what is logged for a joined row.
+    ``row`` is the code of what is logged for a joined row, ``left`` that of a column of the left
+    side. Without ``headers`` no record has any, and none are emitted.
     """
     stage, exit_ = cut.stages[-1], cut.exit
     join = stage.node
@@ -112,20 +120,21 @@ def emission(
         return None
     by_key = is_join_key(stage, join, exit_.key)
     outputs = exit_.value if by_key else (*exit_.key, *exit_.value)
-    columns = list(zip(stage.shape.names, _cells(stage, join), strict=True))
+    columns = list(zip(stage.shape.names, _cells(stage, join, left), strict=True))
     where = conjunction(exit_.segment.wheres)
     body = compile_body(columns, row, where, outputs, code.functions, code.settings)
     width = 0 if by_key else len(exit_.key)
     lines, document, known = document_of(body.values[width:], encoder)
     key = "key" if by_key else tuple_of(body.values[:width])
-    lines += [f"add_value({document})", f"add_key({key})", "add_time(t)", "add_header(h)"]
+    lines += [f"add_value({document})", f"add_key({key})", "add_time(t)"]
+    lines += ["add_header(h)"] if headers else []
     return Emission(body, lines, known, encoder, by_key)
 
 
-def _cells(stage: Stage, join: KeyedJoin) -> list[str]:
-    """Return the code of each column of the joined rows."""
+def _cells(stage: Stage, join: KeyedJoin, cell: str) -> list[str]:
+    """Return the code of each column of the joined rows; ``cell`` is that of the left ones."""
     left, right = stage.stage_inputs
-    cells = [f"left[{index}]" for index in range(len(left.carried))]
+    cells = [cell.format(index) for index in range(len(left.carried))]
     cells += [f"right[{index}]" for index in range(len(right.carried))]
     return [*cells, *(["unpack(key)[0]"] if synthetic(join) else []), "t"]
 

@@ -16,8 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ksql.exec.codegen.aggregated import LoggedEntries
 from ksql.exec.codegen.emission import EmittedRows, emission
+from ksql.exec.operators.base import Record
 from ksql.exec.operators.joining.joins import JoinProcessor, JoinTable
+from ksql.exec.operators.keyed_batches import columns_in_order
 from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats import EncodeError
 
@@ -28,8 +31,9 @@ if TYPE_CHECKING:
     from ksql.exec.codegen.emission import Emission
     from ksql.exec.dataflow.layout import Layout
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
-    from ksql.exec.operators.base import LogError, Record, Store
+    from ksql.exec.operators.base import LogError, Store
     from ksql.exec.operators.joining.streams import StreamJoinProcessor
+    from ksql.exec.operators.keyed_batches import Queues, StreamColumns
     from ksql.sql.plan import Sink
 
 
@@ -47,16 +51,29 @@ def run(records, rows, add_value, add_key, add_time, add_header, log):
             {missing}
 {lines}
 """
+_BY_COLUMN = """\
+def run(keys, times, columns, places, rows, add_value, add_key, add_time, log):
+    rights = map(rows.__getitem__, keys)
+    for i, key, t, right, {columns} in zip(places, keys, times, rights, *columns):
+        if right is None:
+            {missing}
+{lines}
+"""
 
 
 class Joined:
-    """The records that a join with a table writes."""
+    """The records that a join with a table writes; by record, and by column without headers."""
 
     def __init__(
-        self, processor: JoinProcessor, run: Callable[..., None], emission: Emission
+        self,
+        processor: JoinProcessor,
+        run: Callable[..., None],
+        by_column: Callable[..., None],
+        emission: Emission,
     ) -> None:
         self._processor = processor
         self._run = run
+        self._run_by_column = by_column
         self._emission = emission
 
     def records(
@@ -72,6 +89,48 @@ class Joined:
             return None
         rows.store_changes()
         return out
+
+    def by_column(self, records: Queues, store: Store, log: LogError) -> list[OutRecord] | None:
+        """Return the same for records in no order; None also if not all of them are ordinary."""
+        given = columns_in_order(records, self._processor.table.port)
+        if given is None:
+            return None
+        rows, emitted = JoinTable(self._processor.table, store), EmittedRows.nothing()
+        entries = LoggedEntries()
+        rows.load_keys({*given.keys, *(record.key for _, record in given.others)})
+        log_row = self._place_logger(given, rows, entries.log)
+        begin = 0
+        for end, record in (*given.others, (len(given.keys), None)):
+            if begin < end:
+                some = slice(begin, end)
+                keys, times = given.keys[some], given.times[some]
+                columns = [column[some] for column in given.columns]
+                places = range(begin, end)
+                self._run_by_column(keys, times, columns, places, rows, *emitted.adds[:3], log_row)
+                begin = end
+            if record is not None:
+                rows.change(record.key, record.row)
+        try:
+            out = self._emission.records(emitted)
+        except EncodeError:
+            return None
+        entries.repeat(log)
+        rows.store_changes()
+        return out
+
+    def _place_logger(self, given: StreamColumns, rows: JoinTable, log: LogError) -> LogError:
+        """Log for a place in the columns; the entry has the joined row."""
+        last: list[Any] = [None, None]
+        processor = self._processor
+
+        def log_row(operator: str, message: str, place: Any) -> None:
+            if place != last[0]:
+                key, row = given.keys[place], tuple(column[place] for column in given.columns)
+                record = Record(0, key, row, given.times[place])
+                last[:] = place, processor.joined(record, rows[key])
+            log(operator, message, last[1])
+
+        return log_row
 
     def _row_logger(self, rows: JoinTable, log: LogError) -> LogError:
         """Log for a record of the stream; the entry has the joined row."""
@@ -100,7 +159,12 @@ def joined(
     text = _LOOP.format(missing=missing, lines="\n".join(end.lines(2)))
     table = processor.table
     run = end.executed(text, {"table": table.port, "nothing": table.nothing})["run"]
-    return Joined(processor, run, end)
+    ending = emission(cut, sink, encoder, code, "i", left="c{}", headers=False)
+    assert ending is not None  # noqa: S101 - the other one is there
+    columns = "".join(f"c{n}, " for n in range(len(cut.stages[-1].stage_inputs[0].carried)))
+    text = _BY_COLUMN.format(columns=columns, missing=missing, lines="\n".join(ending.lines(2)))
+    by_column = ending.executed(text, {"nothing": table.nothing})["run"]
+    return Joined(processor, run, by_column, end)
 
 
 _LOOPS = """\

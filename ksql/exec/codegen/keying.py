@@ -17,7 +17,7 @@ from ksql.exec.codegen.fused import COLUMNS, BatchDecoder, body_of, cells_of, is
 from ksql.exec.dataflow.stage_inputs import NULL_KEY
 from ksql.exec.operators import keys
 from ksql.exec.operators.base import Record
-from ksql.exec.operators.order import KeyedBatch
+from ksql.exec.operators.keyed_batches import KeyedBatch, longs
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 _LABEL = "PreProject"
 _LOOP = """\
-def run(values, keys, key_rows, times, partitions, offsets, sequence_keys, lane, log):
-    rows, without_key = [], []
-    add = rows.append
+def run(values, keys, key_rows, times, partitions, offsets, log):
+    out_keys, out_places, without_key = [], [], []
+    add_key, add_place = out_keys.append, out_places.append
+{begin}
     for {variables}, in zip({columns}):
 {lines}
-    return rows, without_key
+    return out_keys, {result}, out_places, without_key
 """
-_COLUMNS = {**COLUMNS, "u": "sequence_keys"}
 _HEADS = tuple(ormsgpack.packb(("x" * length,))[:-length] for length in range(1, 256))
 """What goes before a text of 1, 2, .. bytes in the packed key that consists of it."""
 _TEXT = "(HEADS[len({0}) - 1] + {0} if 0 < len({0}) < 256 else pack(({1},)))"
@@ -54,12 +54,20 @@ class Keying:
     """The loop of one stage input that begins at a source."""
 
     def __init__(
-        self, decoder: BatchDecoder, stage_input: KeyedInput, topic: int, run: Callable[..., Any]
+        self,
+        decoder: BatchDecoder,
+        stage_input: KeyedInput,
+        topic: int,
+        run: Callable[..., Any],
+        *,
+        drops: bool,
     ) -> None:
+        """Take the loop; ``drops``: it gives the places of the rows, as it may leave some out."""
         self._decoder = decoder
         self._stage_input = stage_input
         self._topic = topic
         self._run = run
+        self._drops = drops
 
     def keyed(
         self,
@@ -81,12 +89,16 @@ class Keying:
         log_row = self._decoder.row_logger(decoded, log)
         lane = partition % stage_input.lanes if stage_input.lanes and not stage_input.moving else 0
         sequence_key = sequence_keys.of(stage_input.port, decoded.partitions, decoded.times)
-        rows, without_key = self._run(*decoded, sequence_key, lane, log_row)
+        packed, columns, places, without_key = self._run(*decoded, log_row)
         for index in without_key:
             log_row("groupby", NULL_KEY, index)
-        lane_of_all = None if stage_input.moving else lane
-        rows = self._moved(rows) if stage_input.moving else rows
-        keyed = KeyedBatch(stage_input.port, self._topic, partition, lane_of_all, rows)
+        origin = [longs(some) for some in (decoded.times, decoded.offsets)]
+        origin.insert(1, origin[0] if sequence_key is decoded.times else longs(sequence_key))
+        if self._drops and len(places) < len(decoded.times):
+            origin = [some[longs(places)] for some in origin]
+        lanes = self._lanes(packed) if stage_input.moving else lane
+        head = stage_input.port, self._topic, partition
+        keyed = KeyedBatch(*head, lanes, packed, *origin, columns)
         if not (without_key and stage_input.ticks):
             return keyed
         return [*keyed, *self._ticks(decoded, partition, sequence_key, without_key)]
@@ -109,12 +121,12 @@ class Keying:
                 lane=lane,
             )
 
-    def _moved(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """Return the rows in the lanes of their keys."""
-        packed = list(dict.fromkeys(row[0] for row in rows))
-        values = [tuple(keys.unpack(key)) for key in packed]
-        lanes = dict(zip(packed, self._stage_input.lanes_of(packed, values, ()), strict=True))
-        return [(row[0], lanes[row[0]], *row[2:]) for row in rows]
+    def _lanes(self, packed: Sequence[bytes]) -> list[int]:
+        """Return the lane of each key."""
+        different = list(dict.fromkeys(packed))
+        values = [tuple(keys.unpack(key)) for key in different]
+        lanes = self._stage_input.lanes_of(different, values, ())
+        return list(map(dict(zip(different, lanes, strict=True)).__getitem__, packed))
 
 
 def keying(
@@ -137,14 +149,18 @@ def keying(
         return None  # of what is dropped the time passes, under the key that it has
     pack = "pack_plain" if keyed.plain_key else "pack"
     key = held or f"{pack}({tuple_of(body.values[:width])})"
-    keep = [f"add({tuple_of([key, 'lane', 't', 'u', 'o', *body.values[width:]])})"]
+    drops = bool(tests or stage_input.segment.wheres)
+    carried = body.values[width:]
+    keep = [f"add_key({key})", *(f"add_{n}({value})" for n, value in enumerate(carried))]
+    keep += ["add_place(i)"] if drops else []
     if tests:
         keep = [f"if {' or '.join(tests)}:", "    without_key.append(i)", "else:", *indent(keep)]
-    needed = {"v", "t", "u", "o", *(cells[column][0] for column in body.columns)}
+    needed = {"v", *(cells[column][0] for column in body.columns)}
     needed |= {"k"} if held else set()
-    needed |= {"i"} if tests or body.reports else set()
+    needed |= {"i"} if drops or body.reports else set()
     decoder = BatchDecoder(reader, key_rows=any(cells[column][0] == "q" for column in body.columns))
-    return Keying(decoder, keyed, topic, _compiled(body, keep, needed))
+    run = _compiled(body, keep, needed, len(carried))
+    return Keying(decoder, keyed, topic, run, drops=drops)
 
 
 def _held_key(reader: Reader, stage_input: StageInput, cells: Sequence[str]) -> str:
@@ -163,11 +179,14 @@ def _may_be(value: str) -> bool:
     return value.isidentifier()
 
 
-def _compiled(body: Body, keep: Sequence[str], needed: set[str]) -> Callable[..., Any]:
+def _compiled(body: Body, keep: Sequence[str], needed: set[str], width: int) -> Callable[..., Any]:
     first, *rest = keep
+    begin = [f"out_{n} = []; add_{n} = out_{n}.append" for n in range(width)]
     text = _LOOP.format(
+        begin="\n".join(indent(begin)),
+        result=tuple_of([f"out_{n}" for n in range(width)]),
         variables=", ".join(sorted(needed)),
-        columns=", ".join(_COLUMNS[name] for name in sorted(needed)),
+        columns=", ".join(COLUMNS[name] for name in sorted(needed)),
         lines="\n".join(indent([*body.lines(["continue"], first), *rest], 2)),
     )
     source = [*body.code.prologue, *text.splitlines()]

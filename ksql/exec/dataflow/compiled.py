@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from ksql.core import gathered
 from ksql.core.types import WindowedKeys
-from ksql.exec.codegen.aggregated import aggregated
+from ksql.exec.codegen.aggregated import Aggregated, aggregated
 from ksql.exec.codegen.column_pruning import narrowed
 from ksql.exec.codegen.folding import group_folding, pane_folding
 from ksql.exec.codegen.fused import Fused, fused
-from ksql.exec.codegen.joined import joined, paired
+from ksql.exec.codegen.joined import Joined, joined, paired
 from ksql.exec.codegen.keying import keying
 from ksql.exec.codegen.sessioned import sessioned
 from ksql.exec.codegen.windowed import WindowedIngest
@@ -30,14 +30,15 @@ from ksql.exec.dataflow.stages import CompiledStage, commit_intervals
 from ksql.exec.operators.backfill import Backfill
 from ksql.exec.operators.joining.joins import JoinProcessor
 from ksql.exec.operators.joining.streams import StreamJoinProcessor
+from ksql.exec.operators.keyed_batches import Queues
 from ksql.exec.operators.order import in_order
 from ksql.exec.operators.sessions import SessionProcessor
 from ksql.exec.operators.stream_partitions import each_lane, lanes
 
 if TYPE_CHECKING:
     from ksql.core import OutRecord
-    from ksql.exec.codegen.aggregated import Aggregated, AggregatedWindows
-    from ksql.exec.codegen.joined import Joined, Paired
+    from ksql.exec.codegen.aggregated import AggregatedWindows
+    from ksql.exec.codegen.joined import Paired
     from ksql.exec.codegen.sessioned import AggregatedSessions
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.layout import Layout, StageInput
@@ -173,8 +174,11 @@ class Compiled(Generic[Out]):
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
         """Return the last stage."""
         written: Any = None
-        if self._fast is not None:
-            written = self._fast.records(self._in_order(self.stages - 1, records), store, log)
+        fast = self._fast
+        if isinstance(fast, Joined | Aggregated) and isinstance(records, Queues):
+            written = fast.by_column(records, store, log) if self.stages == 1 else None
+        if written is None and fast is not None:
+            written = fast.records(self._in_order(self.stages - 1, records), store, log)
         if written is None:
             written = self._last_stepwise(records, store, log)
         return written  # type: ignore[no-any-return] # what an Encoder makes

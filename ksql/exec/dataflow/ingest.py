@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ksql.exec.dataflow.program import RawBatch
 from ksql.exec.operators.base import Record
+from ksql.exec.operators.keyed_batches import Parts
 from ksql.exec.operators.keys import pack
-from ksql.exec.operators.order import Parts, SequenceKeys
+from ksql.exec.operators.order import SequenceKeys
 from ksql.exec.operators.partial_aggregation import Combiner
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.stage_inputs import KeyedInput
     from ksql.exec.operators.base import LogError
     from ksql.exec.operators.commit_intervals import CommitIntervals
-    from ksql.exec.operators.order import KeyedBatch
+    from ksql.exec.operators.keyed_batches import KeyedBatch
     from ksql.exec.operators.partial_aggregation import Combine
 
 Item = TypeVar("Item")

@@ -10,16 +10,18 @@ if TYPE_CHECKING:
     from ksql.exec.operators import keys
     from ksql.exec.operators.base import BadResult, LateRecord, Record
     from ksql.exec.operators.folds import Folds, Slot, State, compile_folds
+    from ksql.exec.operators.keyed_batches import KeyedBatch, Queues, parts_of
     from ksql.exec.operators.memory import SETTING, Bound, BoundedStore, TooMuchState, estimate
-    from ksql.exec.operators.order import KeyedBatch, Queues, SequenceKeys, parts_of
+    from ksql.exec.operators.order import SequenceKeys
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "base": "BadResult LateRecord Record",
             "folds": "Folds Slot State compile_folds",
+            "keyed_batches": "KeyedBatch Queues parts_of",
             "memory": "Bound BoundedStore SETTING TooMuchState estimate",
-            "order": "KeyedBatch Queues SequenceKeys parts_of",
+            "order": "SequenceKeys",
         },
     )
 

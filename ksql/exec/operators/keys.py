@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import ormsgpack
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 _DECIMAL = 1
 _NULL = 0xC0
@@ -45,6 +45,12 @@ def unpack_all(keys: Collection[bytes]) -> list[list[Any]]:
     whole = b"\xdd" + len(keys).to_bytes(4, "big") + b"".join(keys)
     unpacked: list[list[Any]] = ormsgpack.unpackb(whole, ext_hook=_restore, option=_OPTIONS)
     return unpacked
+
+
+def texts(keys: Iterable[bytes]) -> list[bytes | None]:
+    """Return the text of each key, as ``text`` does."""
+    # most have less than 32 bytes, and one byte before the text
+    return [key[2:] if 0xA0 <= key[1] < _NULL else text(key) for key in keys]
 
 
 def text(key: bytes) -> bytes | None:

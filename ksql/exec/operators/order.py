@@ -1,4 +1,4 @@
-"""Restores the order of records after an exchange, and packs a partition's records for it.
+"""Restores the order of records after an exchange.
 
 The program does so, once for all operators. Kafka Streams takes the head with the lowest timestamp
 among a task's partitions. So a record that is older than one before it in its partition leaves
@@ -6,33 +6,24 @@ right after that one. The order is that of the highest timestamp seen so far in 
 is a record's sequence key. It is found where the partition is read, before anything is left out.
 Records that are left out have one, too; without it results would depend on how micro-batches were
 cut.
-
-Records of one partition on their way to a stage leave out what all of them have alike.
-
-An exchange has them column by column: a ``Record`` of each would be made and taken apart at once.
-Iterating over it gives the records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ksql.exec.operators.base import Record, sequence_key_of
+from ksql.exec.operators.base import sequence_key_of
+from ksql.exec.operators.keyed_batches import Queues
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Sequence
 
+    from ksql.exec.operators.base import Record
 
 _place = itemgetter(4, 5)
 _offset = itemgetter(6)
-
-
-class Queues(list["Record"]):
-    """Records of one (topic, partition) after the other, each by offset."""
 
 
 class SequenceKeys:
@@ -81,50 +72,3 @@ def in_order(records: Sequence[Record]) -> Sequence[Record]:
         queue.sort(key=_offset)  # in order already but for a shuffle: then it costs next to nothing
     one_by_one = chain.from_iterable(queues[partition] for partition in sorted(queues))
     return sorted(one_by_one, key=sequence_key_of)
-
-
-_new = tuple.__new__
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedBatch:
-    """Records of one port, topic and partition, without headers and old rows.
-
-    Each of ``rows`` is packed key, lane, time, sequence key and offset, then what the record
-    carries. ``lane`` is that of all rows, None if they have several.
-    """
-
-    port: int
-    topic: int
-    partition: int
-    lane: int | None
-    rows: Sequence[tuple[Any, ...]]
-
-    @property
-    def head(self) -> tuple[int, int, int]:
-        """Return the parts that all records have alike."""
-        return self.port, self.topic, self.partition
-
-    def __iter__(self) -> Iterator[Record]:
-        """Make the records."""
-        port, topic, partition = self.head
-        for key, lane, time, sequence_key, offset, *carried in self.rows:
-            origin = time, topic, partition, offset, None, None, sequence_key, lane
-            yield _new(Record, (port, key, tuple(carried), *origin))
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Records in several parts, one after the other."""
-
-    parts: Sequence[KeyedBatch | Sequence[Record]]
-
-    def __iter__(self) -> Iterator[Record]:
-        """Return all records."""
-        for part in self.parts:
-            yield from part
-
-
-def parts_of(records: Iterable[Record]) -> Sequence[KeyedBatch | Iterable[Record]]:
-    """Return the parts of records, if they have any; else the whole."""
-    return records.parts if isinstance(records, Parts) else (records,)

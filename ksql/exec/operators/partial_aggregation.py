@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ksql.core import QueryFailed, codegen, indent, tuple_of
 from ksql.exec.operators.commit_intervals import IntervalStates
 from ksql.exec.operators.folds import Slot, State, change, fresh, functions_of, size_of
+from ksql.exec.operators.keyed_batches import KeyedBatch
 from ksql.exec.operators.keys import pack
-from ksql.exec.operators.order import KeyedBatch
 
 if TYPE_CHECKING:
     from ksql.core import Row
@@ -145,4 +145,4 @@ class Combiner:
         rows = [
             (packed[key], 0, s[0], begin, 0, *s) for begin, states in intervals for key, s in states
         ]
-        return KeyedBatch(0, 0, 0, 0, rows)
+        return KeyedBatch.of_rows((0, 0, 0), 0, rows)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterator
 from itertools import chain, pairwise, repeat, starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from zlib import crc32
@@ -23,7 +22,9 @@ from ksql.exec.operators import KeyedBatch, Queues, Record, parts_of
 from ksql.spark.task.packing import pack, pack_changes, unpack, unpack_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from ksql.core import Row
     from ksql.exec.dataflow.partitioning import KeyedBuckets
@@ -34,6 +35,8 @@ _LANES = 2
 _COMBINED = 6
 _VERSIONS = (_ROWS, _CHANGES, _ROWS + _LANES, _CHANGES + _LANES, _COMBINED)
 _HEAD = struct.Struct(">BII")
+_TIMES, _TOPICS, _PARTITIONS, _OFFSETS = range(4, 8)
+"""Places in the body of a chunk."""
 _new = tuple.__new__
 
 
@@ -86,33 +89,31 @@ def pack_records(
     return _HEAD.pack(version, sender, number) + pack(body)
 
 
-def pack_keyed(
-    rows: Sequence[tuple[Any, ...]], head: tuple[int, int, int], sender: int, number: int
-) -> bytes:
-    """Return the chunk of the same records as ``KeyedBatch`` has them."""
-    keys, lanes, times, sequence_keys, offsets, *columns = zip(*rows, strict=True)
-    port, topic, partition = head
+def pack_keyed(batch: KeyedBatch, sender: int, number: int) -> bytes:
+    """Return the chunk of the same records as ``batch`` has them."""
+    times, sequence_keys = batch.times.tobytes(), batch.sequence_keys.tobytes()
     body = [
-        len(rows),
-        port,
-        keys,
-        [[], [[len(columns), None, columns]]],
-        array("q", times).tobytes(),
-        topic,
-        partition,
-        array("q", offsets).tobytes(),
+        len(batch),
+        batch.port,
+        batch.keys,
+        [[], [[len(batch.columns), None, batch.columns]]],
+        times,
+        batch.topic,
+        batch.partition,
+        batch.offsets.tobytes(),
         None,
         None,
-        None if sequence_keys == times else array("q", sequence_keys).tobytes(),
+        None if sequence_keys == times else sequence_keys,
     ]
     version = _ROWS
-    if any(lanes):
+    lanes = batch.lanes
+    if lanes if isinstance(lanes, int) else any(lanes):
         version += _LANES
-        body.append(_maybe_constant(lanes))
+        body.append(lanes if isinstance(lanes, int) else _maybe_constant(tuple(lanes)))
     return _HEAD.pack(version, sender, number) + pack(body)
 
 
-def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
+def unpack_chunks(chunks: Iterable[bytes]) -> Sequence[Record]:
     """Return the records of all chunks of a bucket, those of a partition in the order of sending.
 
     They are ``Queues`` if each chunk has one partition's records by offset, as most have.
@@ -122,7 +123,7 @@ def unpack_chunks(chunks: Iterable[bytes]) -> list[Record]:
     queues.sort(key=_partition)
     if len(queues) < len(unpacked) or any(starmap(_overlaps, pairwise(queues))):
         return list(chain.from_iterable(records for _, records in unpacked))
-    return Queues(chain.from_iterable(records for _, records in queues))
+    return Queues([records for _, records in queues])
 
 
 def by_bucket(
@@ -156,24 +157,29 @@ def by_bucket(
 
 def _keyed_by_bucket(
     keyed: KeyedBatch, buckets: int, *, laned: bool, by_key: KeyedBuckets | None
-) -> Iterator[tuple[int, Sequence[tuple[Any, ...]]]]:
-    """Return the same for the rows of ``KeyedBatch``."""
-    rows = keyed.rows
-    if buckets == 1 or (laned and keyed.lane is not None):
-        yield (0 if buckets == 1 else (keyed.lane or 0) % buckets), rows
+) -> Iterator[tuple[int, KeyedBatch]]:
+    """Return the same for the records of ``KeyedBatch``."""
+    lanes, keys = keyed.lanes, keyed.keys
+    if not keys:
         return
-    sorted_out: list[list[tuple[Any, ...]]] = [[] for _ in range(buckets)]
-    adds = [some.append for some in sorted_out]
+    if buckets == 1 or (laned and isinstance(lanes, int)):
+        yield (0 if buckets == 1 else cast("int", lanes) % buckets), keyed
+        return
     if by_key is not None:
-        for bucket, row in zip(by_key.of(keyed.port, [row[0] for row in rows]), rows, strict=True):
-            adds[bucket](row)
+        numbers = by_key.of(keyed.port, keys)
     elif laned:
-        for row in rows:
-            adds[row[1] % buckets](row)
+        numbers = np.asarray(lanes, np.int64) % buckets
     else:
-        for row in rows:
-            adds[crc32(row[0]) % buckets](row)
-    yield from enumerate(sorted_out)
+        numbers = np.fromiter(map(crc32, keys), np.int64, len(keys)) % buckets
+    counts = np.bincount(numbers, minlength=buckets).tolist()
+    if max(counts) == len(keys):
+        yield counts.index(len(keys)), keyed
+        return
+    order, begin = np.argsort(numbers.astype(np.uint16), kind="stable"), 0  # sorted in one pass
+    for bucket, count in enumerate(counts):
+        if count:
+            yield bucket, keyed.taken(order[begin : begin + count])
+        begin += count
 
 
 class ChunkWriter:
@@ -182,7 +188,7 @@ class ChunkWriter:
     Records with one of the ports ``changes`` are a table's changes and leave in chunks of their
     own. ``laned`` records go to the buckets of their lanes, others to those that ``keyed`` says,
     or their keys' checksums. ``combined`` records are laned, too; some may stand for several.
-    Held are rows of ``KeyedBatch`` with the same ``head``, or records.
+    Held are parts of ``KeyedBatch`` with the same ``head``, or records.
     """
 
     def __init__(
@@ -195,7 +201,8 @@ class ChunkWriter:
         combined: bool = False,
         keyed: KeyedBuckets | None = None,
     ) -> None:
-        self._held: list[list[Any]] = [[] for _ in range(buckets)]
+        self._held: list[list[Record]] = [[] for _ in range(buckets)]
+        self._parts: list[list[KeyedBatch]] = [[] for _ in range(buckets)]
         self._head: tuple[int, int, int] | None = None
         self._sender = sender
         self._number = 0
@@ -211,7 +218,11 @@ class ChunkWriter:
             if head != self._head:  # the order of a sender's records is that of its chunks
                 yield from self.finish()
                 self._head = head
-            for bucket, some in self._by_bucket(part):
+            if isinstance(part, KeyedBatch):
+                yield from self._add_keyed(part)
+                continue
+            buckets = len(self._held)
+            for bucket, some in by_bucket(part, buckets, laned=self._laned, keyed=self._keyed):
                 held = self._held[bucket]
                 held += some
                 while len(held) >= RECORDS_PER_CHUNK:
@@ -219,27 +230,32 @@ class ChunkWriter:
                         yield bucket, chunk
                     del held[:RECORDS_PER_CHUNK]
 
+    def _add_keyed(self, batch: KeyedBatch) -> Iterator[tuple[int, bytes]]:
+        buckets = len(self._held)
+        for bucket, part in _keyed_by_bucket(batch, buckets, laned=self._laned, by_key=self._keyed):
+            parts = self._parts[bucket]
+            parts.append(part)
+            if sum(map(len, parts)) < RECORDS_PER_CHUNK:
+                continue
+            whole = KeyedBatch.joined(parts)
+            count, begin = len(whole), 0
+            while count - begin >= RECORDS_PER_CHUNK:
+                yield bucket, self._pack_keyed(whole.cut(begin, begin + RECORDS_PER_CHUNK))
+                begin += RECORDS_PER_CHUNK
+            parts[:] = [whole.cut(begin, count)] if begin < count else []
+
     def finish(self) -> Iterator[tuple[int, bytes]]:
         """Yield the chunks of the remaining records."""
-        for bucket, held in enumerate(self._held):
+        for bucket, (held, parts) in enumerate(zip(self._held, self._parts, strict=True)):
             if held:
                 for chunk in self._packed(held):
                     yield bucket, chunk
                 held.clear()
+            if parts:
+                yield bucket, self._pack_keyed(KeyedBatch.joined(parts))
+                parts.clear()
 
-    def _by_bucket(
-        self, part: KeyedBatch | Iterable[Record]
-    ) -> Iterable[tuple[int, Sequence[Any]]]:
-        buckets = len(self._held)
-        if isinstance(part, KeyedBatch):
-            return _keyed_by_bucket(part, buckets, laned=self._laned, by_key=self._keyed)
-        return by_bucket(part, buckets, laned=self._laned, keyed=self._keyed)
-
-    def _packed(self, records: Sequence[Any]) -> Iterator[bytes]:
-        if self._head is not None:
-            self._number += 1
-            yield pack_keyed(records, self._head, self._sender, self._number)
-            return
+    def _packed(self, records: Sequence[Record]) -> Iterator[bytes]:
         changes = self._changes
         ports = {record[0] for record in records} if changes else changes
         if ports <= changes or ports.isdisjoint(changes):
@@ -247,6 +263,10 @@ class ChunkWriter:
             return
         yield self._pack([r for r in records if r.port not in changes], changes=False)
         yield self._pack([r for r in records if r.port in changes], changes=True)
+
+    def _pack_keyed(self, batch: KeyedBatch) -> bytes:
+        self._number += 1
+        return pack_keyed(batch, self._sender, self._number)
 
     def _pack(self, records: Sequence[Record], *, changes: bool) -> bytes:
         self._number += 1
@@ -271,8 +291,8 @@ class _Run(NamedTuple):
     last: int
 
 
-_Unpacked = tuple[_Run | None, Iterator[Record]]
-_Queue = tuple[_Run, Iterator[Record]]
+_Unpacked = tuple[_Run | None, KeyedBatch | list[Record]]
+_Queue = tuple[_Run, KeyedBatch | list[Record]]
 
 
 def _partition(queue: _Queue) -> tuple[int, int]:
@@ -284,13 +304,12 @@ def _overlaps(one: _Queue, next_: _Queue) -> bool:
     return before[:2] == after[:2] and before.last > after.first
 
 
-def _run(topics: Any, partitions: Any, offsets: bytes) -> _Run | None:
+def _run(topics: Any, partitions: Any, offsets: NDArray[np.int64]) -> _Run | None:
     if isinstance(topics, list) or isinstance(partitions, list):
         return None
-    numbers = np.frombuffer(offsets, np.int64)
-    if (numbers[1:] < numbers[:-1]).any():
+    if (offsets[1:] < offsets[:-1]).any():
         return None
-    return _Run(topics, partitions, int(numbers[0]), int(numbers[-1]))
+    return _Run(topics, partitions, int(offsets[0]), int(offsets[-1]))
 
 
 def _unpacked(chunk: bytes) -> _Unpacked:
@@ -299,6 +318,27 @@ def _unpacked(chunk: bytes) -> _Unpacked:
     if version > _CHANGES:
         version = _ROWS if version == _COMBINED else version - _LANES
         lanes = body.pop()
+    body[_TIMES], body[_OFFSETS] = _longs(body[_TIMES]), _longs(body[_OFFSETS])
+    body[-1] = body[_TIMES] if body[-1] is None else _longs(body[-1])
+    run = _run(body[_TOPICS], body[_PARTITIONS], body[_OFFSETS])
+    keyed = _keyed(body, lanes) if version == _ROWS and run is not None else None
+    return run, _records(body, version, lanes) if keyed is None else keyed
+
+
+def _keyed(body: list[Any], lanes: Any) -> KeyedBatch | None:
+    """Return the records of a chunk of one partition as a batch, if no part of any is special."""
+    _, port, keys, (_, groups), times, topic, partition, offsets, headers, olds, sequence_keys = (
+        body
+    )
+    if isinstance(port, list) or headers is not None or olds is not None:
+        return None
+    if len(groups) != 1 or groups[0][1] is not None:
+        return None
+    columns = groups[0][2]
+    return KeyedBatch(port, topic, partition, lanes, keys, times, sequence_keys, offsets, columns)
+
+
+def _records(body: list[Any], version: int, lanes: Any) -> list[Record]:
     count, ports, keys, rows, times, topics, partitions, offsets, headers, olds, sequence_keys = (
         body
     )
@@ -310,22 +350,21 @@ def _unpacked(chunk: bytes) -> _Unpacked:
         new_rows = _unpack_rows(rows, count)
         if olds is not None:
             old_rows = _unpack_rows(olds, count)
-    timestamps = _longs(times)
     columns = zip(  # noqa: B905 - constant columns repeat without end
         _column(ports),
         keys,
         new_rows,
-        timestamps,
+        times.tolist(),
         _column(topics),
         _column(partitions),
-        _longs(offsets),
+        offsets.tolist(),
         repeat(None) if headers is None else map(headers_of, headers),
         old_rows,
-        timestamps if sequence_keys is None else _longs(sequence_keys),
+        sequence_keys.tolist(),
         _column(lanes),
     )
     # the tuple's own constructor: the records are built without a Python-level call each
-    return _run(topics, partitions, offsets), map(_new, repeat(Record), columns)
+    return list(map(_new, repeat(Record), columns))
 
 
 def _maybe_constant(column: tuple[Any, ...]) -> Any:
@@ -341,10 +380,8 @@ def _all_none(column: tuple[Any, ...]) -> bool:
     return column.count(None) == len(column)
 
 
-def _longs(data: bytes) -> Iterable[int]:
-    values = array("q")
-    values.frombytes(data)
-    return values
+def _longs(data: bytes) -> NDArray[np.int64]:
+    return np.frombuffer(data, np.int64)
 
 
 def headers_of(packed: list[list[Any]] | None) -> list[tuple[str, bytes | None]] | None:

@@ -34,21 +34,21 @@ with it, by the byte before."""
 
 def partitions_of(keys: Sequence[bytes], count: int) -> list[int]:
     """Return the partition of each key among so many."""
-    return _partitions(keys, count, None)
+    return _partitions(keys, count, None).tolist()  # type: ignore[no-any-return] # of integers
 
 
-def partitions_of_texts(packed: Sequence[bytes], count: int) -> list[int]:
+def partitions_of_texts(packed: Sequence[bytes], count: int) -> NDArray[np.int64]:
     """Return the partition of each packed key that is one text, which is written as it is."""
     return _partitions(packed, count, _TEXT_HEADS)
 
 
-def partitions_of_integers(packed: Sequence[bytes], count: int, size: int) -> list[int]:
+def partitions_of_integers(packed: Sequence[bytes], count: int, size: int) -> NDArray[np.int64]:
     """Return the partition of each packed key that is a whole number or NULL.
 
     It is written in 4 or 8 bytes (``size``), the highest first.
     """
     if not packed:
-        return []
+        return np.empty(0, np.int64)
     data, starts, lengths = _in_one(packed, spare=8)
     heads = np.frombuffer(data, np.uint8)[starts + 1]
     follows = np.ndarray((len(data) - 7,), ">u8", data, strides=(1,))[starts + _HEAD_BYTES]
@@ -64,9 +64,11 @@ def partitions_of_integers(packed: Sequence[bytes], count: int, size: int) -> li
     return _numbered(hashed, count)
 
 
-def _partitions(keys: Sequence[bytes], count: int, heads: NDArray[np.int64] | None) -> list[int]:
+def _partitions(
+    keys: Sequence[bytes], count: int, heads: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
     if not keys:
-        return []
+        return np.empty(0, np.int64)
     data, starts, lengths = _in_one(keys, spare=_WORD)
     if heads is not None:
         skipped = heads[np.frombuffer(data, np.uint8)[starts + 1]]
@@ -83,12 +85,12 @@ def _in_one(
     return b"".join(keys) + bytes(spare), np.cumsum(lengths) - lengths, lengths
 
 
-def _numbered(hashed: NDArray[np.uint32], count: int) -> list[int]:
+def _numbered(hashed: NDArray[np.uint32], count: int) -> NDArray[np.int64]:
     """Return the partitions of keys with hashes to which the last step is still to be done."""
     hashed ^= hashed >> np.uint32(13)
     hashed *= _M
     hashed ^= hashed >> np.uint32(15)
-    partitions: list[int] = ((hashed & _POSITIVE).astype(np.int64) % count).tolist()
+    partitions: NDArray[np.int64] = (hashed & _POSITIVE).astype(np.int64) % count
     return partitions
 
 

@@ -17,6 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+import numpy as np
+
 from ksql.core.types import WINDOW_COLUMNS, capabilities
 from ksql.exec.codegen.emission import is_join_key
 from ksql.exec.dataflow.layout import layout
@@ -33,6 +35,8 @@ from ksql.sql.plan import StreamStreamJoin, StreamTableJoin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from ksql.core.types import Format
     from ksql.exec.dataflow.layout import Exit, Layout, Stage
@@ -132,28 +136,25 @@ class KeyedBuckets:
         self._width = len(sink.key)
         self._known: dict[bytes, int] = {}
 
-    def of(self, port: int, keys: Sequence[bytes]) -> list[int]:
+    def of(self, port: int, keys: Sequence[bytes]) -> NDArray[np.int64]:
         """Return the bucket of each key of records with that port."""
         return self._of_last(keys) if port in self._last else self._checksums(keys)
 
     def of_records(self, records: Sequence[Record]) -> list[int]:
         """Return the bucket of each record."""
         last = self._last
-        placed = iter(self._of_last([record.key for record in records if record.port in last]))
-        summed = iter(
-            self._checksums([record.key for record in records if record.port not in last])
-        )
+        mine = self._of_last([record.key for record in records if record.port in last])
+        others = self._checksums([record.key for record in records if record.port not in last])
+        placed, summed = iter(mine.tolist()), iter(others.tolist())
         return [next(placed if record.port in last else summed) for record in records]
 
-    def _checksums(self, keys: Sequence[bytes]) -> list[int]:
-        buckets = self._buckets
-        return [crc32(key) % buckets for key in keys]
+    def _checksums(self, keys: Sequence[bytes]) -> NDArray[np.int64]:
+        return np.fromiter(map(crc32, keys), np.int64, len(keys)) % self._buckets
 
-    def _of_last(self, keys: Sequence[bytes]) -> list[int]:
-        buckets = self._buckets
-        return [number % buckets for number in self._partitions_of(keys)]
+    def _of_last(self, keys: Sequence[bytes]) -> NDArray[np.int64]:
+        return self._partitions_of(keys) % self._buckets
 
-    def _partitions_of(self, keys: Sequence[bytes]) -> list[int]:
+    def _partitions_of(self, keys: Sequence[bytes]) -> NDArray[np.int64]:
         count, serde = self._partitions, self._encoder.keys
         if serde.texts:
             return partitions_of_texts(keys, count)
@@ -161,10 +162,10 @@ class KeyedBuckets:
             return partitions_of_integers(keys, count, serde.integer_bytes)
         known = self._known
         try:
-            return [known[key] for key in keys]
+            return np.fromiter(map(known.__getitem__, keys), np.int64, len(keys))
         except KeyError:
             known = self._learned(keys)
-        return [known[key] for key in keys]
+        return np.fromiter(map(known.__getitem__, keys), np.int64, len(keys))
 
     def _learned(self, keys: Iterable[bytes]) -> dict[bytes, int]:
         """Return the partitions of at least these keys; what does not fit is not remembered."""

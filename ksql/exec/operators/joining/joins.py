@@ -17,7 +17,7 @@ from ksql.exec.operators.base import PausingProcessor, Record
 from ksql.exec.operators.joining.join_layout import Ending, Side, TimedRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ksql.core import Row
     from ksql.exec.operators.base import LogError, Steps, Store
@@ -44,6 +44,10 @@ class JoinTable(dict[bytes, "Row | None"]):
     def load(self, records: Sequence[Record]) -> None:
         """Fetch the rows of all keys at the first look."""
         self._store.load(_ROWS, set(map(_key, records)))
+
+    def load_keys(self, keys: Collection[bytes]) -> None:
+        """Fetch the rows of keys at the first look."""
+        self._store.load(_ROWS, keys)
 
     def __missing__(self, key: bytes) -> Row | None:
         stored = self._store.get(_ROWS, key)

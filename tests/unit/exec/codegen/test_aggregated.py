@@ -17,7 +17,7 @@ from ksql.functions.registry import BUILTINS
 from ksql.spark.task.pages import PagedStore
 from tests.examples import examples
 from tests.unit.exec.codegen.test_keying import batch
-from tests.unit.exec.dataflow.paths import has_loop, stepwise
+from tests.unit.exec.dataflow.paths import exchanged, has_loop, stepwise
 from tests.unit.exec.operators.support import Log
 from tests.unit.spark.task.test_pages import DictBackend
 from tests.unit.world import World
@@ -144,7 +144,7 @@ class Run:
     def ends(self, batches, records=()):
         """What ends the query, if anything does."""
         try:
-            self.last([*self.ingested(batches), *records])
+            self.last([*self.ingested(batches), *records] if batches else records)
         except QueryFailed as error:
             return str(error), error.detail, error.entry
         return None
@@ -166,6 +166,32 @@ def test_the_same_results_log_and_state(program, seed):
             if ended:
                 break
             assert fast.seen() == slow.seen()
+
+
+@pytest.mark.parametrize("query", PLANS)
+def test_by_column_as_step_by_step(query):
+    """Records as an exchange brings them, of one partition and of several."""
+    program = program_of(query, **{"cache.max.bytes.buffering": "0"})
+    chance = random.Random(query)
+    for _ in range(examples(20)):
+        fast, slow = Run(program), Run(stepwise(program))
+        for offset in (0, 20, 40):
+            partitions = chance.sample(range(3), chance.choice((1, 2)))
+            batches = [batch("s", some(chance), offset, n) for n in partitions]
+            given = exchanged(program, batches)
+            ended = fast.ends([], given)
+            assert ended == slow.ends([], list(given))
+            if ended:
+                break
+            assert fast.seen() == slow.seen()
+
+
+def test_records_of_an_exchange_are_taken_by_column(monkeypatch):
+    program = program_of(PLANS[0], **{"cache.max.bytes.buffering": "0"})
+    monkeypatch.setattr(type(program._fast), "records", None)
+    run = Run(program)
+    run.last(exchanged(program, [batch("s", some(random.Random(1)), 0, n) for n in (0, 1)]))
+    assert run.results
 
 
 @pytest.mark.parametrize("query", OTHERS)

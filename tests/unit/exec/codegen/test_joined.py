@@ -13,7 +13,14 @@ from ksql.exec.operators.memory import MemoryStore
 from ksql.formats.schema_registry import MemoryRegistry
 from ksql.functions.registry import BUILTINS
 from tests.examples import examples
-from tests.unit.exec.dataflow.paths import has_loop, keyed, raw, refuse_nulls, stepwise
+from tests.unit.exec.dataflow.paths import (
+    exchanged,
+    has_loop,
+    keyed,
+    raw,
+    refuse_nulls,
+    stepwise,
+)
 from tests.unit.exec.operators.support import Log, contents
 from tests.unit.world import World
 
@@ -93,6 +100,67 @@ def test_both_paths_agree(query):
             ]
             given = keyed(program, batches)
             assert outcome(program, given, stores[0]) == outcome(other, given, stores[1])
+
+
+def plain(chance, topic, size, first):
+    """Records of a topic as most are; a table's may be deletions."""
+    for n in range(size):
+        key, value, time, _ = next(some(chance, topic, 1))
+        kept = topic in "sn" or chance.random() < 0.8
+        value = value or b'{"V":1,"W":"a"}'
+        yield key or b"1", value if kept else None, time + first + n // 2, None
+
+
+@pytest.mark.parametrize("query", PLANS)
+def test_by_column_as_step_by_step(query, monkeypatch):
+    """Several partitions of the stream, and changes of the table between its records."""
+    program, seen = program_of(query), []
+    by_column = type(program._fast).by_column
+
+    def counted(*given):
+        seen.append(by_column(*given))
+        return seen[-1]
+
+    monkeypatch.setattr(type(program._fast), "by_column", counted)
+    chance, other = random.Random(query), stepwise(program)
+    stream, table = program.topics
+    for _ in range(examples(40)):
+        stores = MemoryStore(), MemoryStore()
+        for first in (0, 20, 40):
+            batches = [
+                raw(stream, list(plain(chance, stream, 40, first)), partition)
+                for partition in range(chance.choice((1, 3)))
+            ]
+            if changes := list(plain(chance, table, chance.choice((0, 3, 5)), first)):
+                batches.append(raw(table, changes))
+            given = exchanged(program, batches)
+            expected = outcome(other, keyed(program, batches), stores[1])
+            assert outcome(program, given, stores[0]) == expected
+    assert sum(each is not None for each in seen) > len(seen) / 2
+
+
+def test_many_changes_of_the_table_go_record_by_record():
+    program = program_of(PLANS[0])
+    stream = raw("s", [(b"a", b'{"V":1}', 5, None)])
+    table = raw("t", [(b"a", b'{"A":1}', 1, None), (b"a", b'{"A":2}', 9, None)])
+    given = exchanged(program, [stream, table])
+    assert program._fast.by_column(given, MemoryStore(), Log()) is None
+    assert program.last_step(given, MemoryStore(), Log()) == [(b"a", b'{"V":1,"A":1}', 5, None)]
+
+
+def test_unwritable_result_by_column_is_refused_as_step_by_step(monkeypatch):
+    refuse_nulls(monkeypatch)
+    program = program_of(PLANS[0])
+    batches = [raw("s", [(b"a", b'{"V":1}', 2, None), (b"a", b"{}", 3, None)] * 8)]
+    batches.append(raw("t", [(b"a", b'{"A":1}', 1, None)]))
+    given = exchanged(program, batches)
+    assert program._fast.by_column(given, MemoryStore(), Log()) is None
+    outcomes = [
+        outcome(road, some, MemoryStore())[:2]
+        for road, some in ((program, given), (stepwise(program), keyed(program, batches)))
+    ]
+    assert "Unable to serialize record" in outcomes[0][0]
+    assert outcomes[0] == outcomes[1]
 
 
 def test_ordinary_records_take_one_loop(monkeypatch):

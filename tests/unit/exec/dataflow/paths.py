@@ -9,6 +9,7 @@ from ksql.exec.dataflow import stage_inputs
 from ksql.exec.dataflow.program import RawBatch
 from ksql.formats.schemas import topic_serde
 from ksql.formats.serde import EncodeError
+from ksql.spark.task.chunk import ChunkWriter, unpack_chunks
 from tests.unit.exec.operators.support import Log
 
 
@@ -35,6 +36,15 @@ def raw(topic, records, partition=0):
 def keyed(program, batches):
     ingest = program.ingest()
     return [each for batch in batches for each in ingest.add(batch, Log())]
+
+
+def exchanged(program, batches):
+    """The same after an exchange in chunks, as a stage gets them: each batch is of one task."""
+    chunks = []
+    for sender, batch in enumerate(batches):
+        ingest, writer = program.ingest(), ChunkWriter(1, sender, laned=program.laned)
+        chunks += [*writer.add(ingest.add(batch, Log())), *writer.finish()]
+    return unpack_chunks(chunk for _, chunk in chunks)
 
 
 def refuse_nulls(monkeypatch):

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ksql.exec.operators.base import Record
-from ksql.exec.operators.order import KeyedBatch, Parts, Queues, in_order
+from ksql.exec.operators.keyed_batches import KeyedBatch, Parts, Queues
+from ksql.exec.operators.order import in_order
 from ksql.spark.task.chunk import ChunkWriter, UnknownChunk, pack_records, unpack_chunks
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -112,10 +113,8 @@ def test_changes_leave_in_chunks_of_their_own(records, buckets, ports) -> None:
 ROW = st.tuples(st.binary(max_size=4), st.integers(0, 4), LONGS, LONGS, LONGS, SCALARS, VALUES)
 MIXED = st.lists(
     st.builds(
-        KeyedBatch,
-        st.integers(0, 1),
-        st.integers(0, 1),
-        st.integers(0, 1),
+        KeyedBatch.of_rows,
+        st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 1)),
         st.none(),
         st.lists(ROW, max_size=8),
     )
@@ -141,7 +140,7 @@ def test_keyed_rows_leave_as_their_records_do(parts, buckets, laned) -> None:
 def test_keyed_rows_of_one_stream_partition_go_to_its_bucket(buckets) -> None:
     rows = [(bytes([n]), 5, n, n, n) for n in range(9)]
     writer = ChunkWriter(buckets, 0, laned=True)
-    keyed = KeyedBatch(1, 2, 3, 5, rows)
+    keyed = KeyedBatch.of_rows((1, 2, 3), 5, rows)
     (chunk,) = [*writer.add(Parts([keyed])), *writer.finish()]
     assert chunk[0] == 5 % buckets
     assert unpack_chunks([chunk[1]]) == list(keyed)
@@ -194,7 +193,7 @@ def test_a_partition_that_is_read_twice_is_not_taken_for_one_run() -> None:
 
 
 def test_full_chunks_of_keyed_rows_leave_at_once() -> None:
-    keyed = KeyedBatch(0, 0, 0, 0, [(b"k", 0, n, n, n, n) for n in range(25_000)])
+    keyed = KeyedBatch.of_rows((0, 0, 0), 0, [(b"k", 0, n, n, n, n) for n in range(25_000)])
     writer = ChunkWriter(1, 0)
     early = [chunk for _, chunk in writer.add(Parts([keyed]))]
     late = [chunk for _, chunk in writer.finish()]
