@@ -62,7 +62,7 @@ class Store(Protocol):
         """Return the value, or None."""
 
     def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
-        """Return the values of all keys, in their order."""
+        """Return the values of all keys, in their order; lists are the caller's own."""
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
         """Set the values."""

@@ -18,8 +18,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
+import numpy as np
+
 from ksql.core import UNKNOWN_PAGE, ServerError
-from ksql.spark.task.packing import pack, unpack, unpack_each
+from ksql.spark.task.packing import pack, packed_each, unpack, unpack_each
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -32,6 +34,7 @@ _ROOT = b"\x00"
 _ENTRY_OVERHEAD = 4
 _SCAN_PAGES = 64
 _MISSING: Any = object()
+_MANY_KEYS = 64
 _MIX = 0x9E3779B1
 """Keys of one bucket agree in the low bits of their CRC: multiplied, the high bits are spread."""
 
@@ -63,14 +66,21 @@ class DamagedPage(ServerError):
         )
 
 
-def pages_of(keys: Iterable[bytes], pages: int) -> dict[bytes, int]:
+def pages_of(keys: Collection[bytes], pages: int) -> dict[bytes, int]:
     """Return the page of each key in a space of that many pages."""
+    if pages == 1:
+        return dict.fromkeys(keys, 0)
     mask = (1 << (pages - 1).bit_length()) - 1
     half = mask >> 1
-    return {
-        key: page if (page := (crc32(key) * _MIX >> 15) & mask) < pages else page & half
-        for key in keys
-    }
+    if len(keys) < _MANY_KEYS:
+        return {
+            key: page if (page := (crc32(key) * _MIX >> 15) & mask) < pages else page & half
+            for key in keys
+        }
+    sums = np.fromiter(map(crc32, keys), np.uint64, len(keys))
+    found = (sums * np.uint64(_MIX) >> np.uint64(15)) & np.uint64(mask)
+    numbers = np.where(found < np.uint64(pages), found, found & np.uint64(half))
+    return dict(zip(keys, numbers.tolist(), strict=True))
 
 
 class _Space:
@@ -96,7 +106,7 @@ class _Space:
         """Return the pages of keys; those of loaded ones are known until there are more pages."""
         places = self.places
         if not places.keys() >= keys:
-            places.update(pages_of((key for key in keys if key not in places), self.spread))
+            places.update(pages_of([key for key in keys if key not in places], self.spread))
         if len(places) == len(keys):
             return places
         return {key: places[key] for key in keys}
@@ -131,7 +141,8 @@ class PagedStore:
         at = self._spaces.get(space)
         if at is not None:
             values = at.values
-            self._hints.append((space, [key for key in keys if key not in values]))
+            some = [key for key in keys if key not in values] if values else list(keys)
+            self._hints.append((space, some))
 
     def load_space(self, space: bytes) -> None:
         """Fetch the whole space then, unless that is many pages."""
@@ -152,11 +163,20 @@ class PagedStore:
         return value
 
     def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
-        """Return the values of all keys."""
+        """Return the values of all keys; lists are the caller's own."""
+        at = self._spaces.get(space)
+        if at is not None and not at.values and not self._hints:
+            places = pages_of(keys, at.spread)
+            if len(places) == len(keys):
+                at.places.update(places)
+                self._fetch([(space, at, set(places.values()))])
+                return _looked_up(at, places)
         self.load(space, keys)
         self._follow()
         at = self._spaces.get(space)
-        return [None] * len(keys) if at is None else list(map(at.values.__getitem__, keys))
+        if at is None:
+            return [None] * len(keys)
+        return [[*v] if v.__class__ is list else v for v in map(at.values.__getitem__, keys)]
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
         """Set the values."""
@@ -244,21 +264,15 @@ class PagedStore:
             if keys is None:
                 pages.append((space, at, range(at.spread)))
                 continue
-            places = pages_of((key for key in keys if key not in at.values), at.spread)
+            values = at.values
+            unknown = [key for key in keys if key not in values] if values else keys
+            places = pages_of(unknown, at.spread)
             at.places.update(places)
             pages.append((space, at, set(places.values())))
             lookups.append((at, places))
         self._fetch(pages)
         for at, places in lookups:
-            held = at.pages
-            packed = [held[page].get(key) for key, page in places.items()]
-            there = [data for data in packed if data is not None]
-            values = iter(_unpacked(there))
-            if len(there) == len(packed):
-                at.values.update(zip(places, values, strict=True))
-            else:
-                decoded = (None if data is None else next(values) for data in packed)
-                at.values.update(zip(places, decoded, strict=True))
+            at.values.update(zip(places, _looked_up(at, places), strict=True))
 
     def _fetch(self, requests: Iterable[tuple[bytes, _Space, Iterable[int]]]) -> None:
         """Fetch pages of spaces, all at once."""
@@ -324,19 +338,23 @@ class PagedStore:
     def _apply(self, at: _Space, places: dict[bytes, int]) -> set[int]:
         """Put the changed values into their pages; returns the pages."""
         entries, size = at.entries, at.size
-        values, pages = at.values, at.pages
-        for key, index in places.items():
-            page, value = pages[index], values[key]
+        pages, values = at.pages, list(map(at.values.__getitem__, places))
+        for (key, index), value, data in zip(
+            places.items(), values, packed_each(values), strict=True
+        ):
+            page = pages[index]
             old = page.get(key)
-            if old is not None:
-                entries -= 1
-                size -= len(key) + len(old) + _ENTRY_OVERHEAD
             if value is not None:
-                page[key] = data = pack(value)
+                page[key] = data
+                if old is not None:
+                    size += len(data) - len(old)
+                    continue
                 entries += 1
                 size += len(key) + len(data) + _ENTRY_OVERHEAD
             elif old is not None:
                 del page[key]
+                entries -= 1
+                size -= len(key) + len(old) + _ENTRY_OVERHEAD
         if (entries, size) != (at.entries, at.size):
             at.entries, at.size = entries, size
             self._root_changed = True
@@ -350,7 +368,7 @@ class PagedStore:
         self._fetch([(space, at, sources)])
         moving = [item for page in sources for item in at.pages[page].items()]
         grown: dict[int, Page] = {page: {} for page in (*sources, *range(before, page_count))}
-        places = pages_of((key for key, _ in moving), page_count)
+        places = pages_of([key for key, _ in moving], page_count)
         for key, data in moving:
             grown[places[key]][key] = data
         at.pages.update(grown)
@@ -395,6 +413,18 @@ def _content(data: bytes) -> Any:
         return unpack(memoryview(data)[1:])
     except ValueError as error:
         raise DamagedPage(f"a page cannot be read: {error}") from error
+
+
+def _looked_up(at: _Space, places: Mapping[bytes, int]) -> list[Any]:
+    """Return the values of keys in loaded pages."""
+    held = at.pages
+    packed = [held[page].get(key) for key, page in places.items()]
+    there = [data for data in packed if data is not None]
+    values = _unpacked(there)
+    if len(there) == len(packed):
+        return values
+    left = iter(values)
+    return [None if data is None else next(left) for data in packed]
 
 
 def _unpacked(values: Sequence[bytes]) -> list[Any]:

@@ -45,9 +45,11 @@ def by_partition(
     if count == 1:  # with a key or without
         return {0: records}
     home = home if home < count else ANYWHERE
-    keys = [record[0] for record in records]
+    partitions = key_partitions([record[0] for record in records], count, window_bytes)
+    if records and partitions.count(partitions[0]) == len(records):  # as a task has its own one
+        return {home if partitions[0] == ANYWHERE else partitions[0]: records}
     out: defaultdict[int, list[OutRecord]] = defaultdict(list)
-    for partition, record in zip(key_partitions(keys, count, window_bytes), records, strict=True):
+    for partition, record in zip(partitions, records, strict=True):
         out[home if partition == ANYWHERE else partition].append(record)
     return out
 

@@ -197,6 +197,12 @@ def test_growing_moves_keys_only_to_new_pages(key: bytes, spread: int) -> None:
     assert after in (before, spread)
 
 
+@pytest.mark.parametrize("spread", [1, 2, 3, 48, 64, 65, 1_700, 70_000])
+def test_many_keys_at_once_have_the_pages_of_each(spread: int) -> None:
+    keys = [b"%d" % n for n in range(1_000)]
+    assert pages_of(keys, spread) == {key: pages_of([key], spread)[key] for key in keys}
+
+
 def test_keys_of_one_bucket_spread_evenly() -> None:
     keys = [b"%d" % n for n in range(200_000)]
     counts = [0] * 48
