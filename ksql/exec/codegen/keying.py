@@ -92,13 +92,14 @@ class Keying:
         packed, columns, places, without_key = self._run(*decoded, log_row)
         for index in without_key:
             log_row("groupby", NULL_KEY, index)
-        origin = [longs(some) for some in (decoded.times, decoded.offsets)]
-        origin.insert(1, origin[0] if sequence_key is decoded.times else longs(sequence_key))
+        times, offsets = longs(decoded.times), longs(decoded.offsets)
+        turns = times if sequence_key is decoded.times else longs(sequence_key)
         if self._drops and len(places) < len(decoded.times):
-            origin = [some[longs(places)] for some in origin]
+            kept = longs(places)
+            times, turns, offsets = times[kept], turns[kept], offsets[kept]
         lanes = self._lanes(packed) if stage_input.moving else lane
         head = stage_input.port, self._topic, partition
-        keyed = KeyedBatch(*head, lanes, packed, *origin, columns)
+        keyed = KeyedBatch(*head, lanes, packed, times, turns, offsets, columns)
         if not (without_key and stage_input.ticks):
             return keyed
         return [*keyed, *self._ticks(decoded, partition, sequence_key, without_key)]

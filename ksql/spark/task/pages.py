@@ -1,8 +1,9 @@
 """Paged state: the ``Store`` that processors see, over few and larger entries of a map of bytes.
 
 A call into Spark's state store costs far more than the bytes it moves. So the entries of many keys
-lie together in a page of about 4 KiB. A space's pages are found by linear hashing. The number of
-pages grows with the content, and growing by one page moves the entries of only one other. Small
+lie together in a page of 4 KiB, or of 16 KiB where calls change many of its entries. A space's
+pages are found by linear hashing. The number of pages grows with the content, and growing by one
+page moves the entries of only one other. Small
 spaces lie inline in the root, so that a small state is one entry, read and written once per batch.
 
 Within a call, pages are read once, all that was hinted at together, and ``flush`` writes what has
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 PAGE_BYTES = 4096
+DENSE_PAGE_BYTES = 16_384
+_DENSE = 4
+"""So many changed entries of each changed page make a call one that takes large pages."""
+_WRITES_PER_SPLIT = 8
 INLINE_BYTES = 1024
 ROOT_BYTES = 16_384
 _VERSION = b"\x01"
@@ -111,12 +116,20 @@ class _Space:
             return places
         return {key: places[key] for key in keys}
 
-    def wanted_pages(self) -> int:
-        """Return how many pages the content deserves; a space never shrinks but to nothing."""
+    def wanted_pages(self, changed_keys: int, changed_pages: int) -> int:
+        """Return how many pages the content deserves; a space never shrinks but to nothing.
+
+        A page of which a call changes many entries may be larger: it costs a round trip, however
+        much it holds. Calls that change few entries of many pages make the pages smaller step by
+        step, one for each eight that they write anyway.
+        """
         if self.entries == 0:
             return 0
-        fitting = min(-(-self.size // PAGE_BYTES), self.entries)
-        return max(self.page_count, fitting)
+        dense = changed_keys >= _DENSE * changed_pages
+        fitting = -(-self.size // (DENSE_PAGE_BYTES if dense else PAGE_BYTES))
+        if self.page_count and not dense:
+            fitting = min(fitting, self.page_count + changed_pages // _WRITES_PER_SPLIT)
+        return max(self.page_count, min(fitting, self.entries))
 
 
 class PagedStore:
@@ -315,7 +328,7 @@ class PagedStore:
         if before == 0:
             self._inline -= at.size
         changed = self._apply(at, places)
-        page_count = at.wanted_pages()
+        page_count = at.wanted_pages(len(places), len(changed))
         room = ROOT_BYTES - self._inline
         if before == 0 and at.size <= min(INLINE_BYTES, room):
             self._inline += at.size

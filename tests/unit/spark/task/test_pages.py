@@ -128,8 +128,8 @@ def test_small_state_is_one_entry() -> None:
 @pytest.mark.slow
 def test_pages_stay_near_their_size() -> None:
     sizes = sorted(len(page) for page in filled(50_000).data.values())
-    assert sizes[len(sizes) // 2] < 2 * pages.PAGE_BYTES
-    assert sizes[-1] < 6 * pages.PAGE_BYTES
+    assert sizes[len(sizes) // 2] < 2 * pages.DENSE_PAGE_BYTES
+    assert sizes[-1] < 6 * pages.DENSE_PAGE_BYTES
 
 
 def test_growth_by_and_by_equals_growth_at_once() -> None:
@@ -154,6 +154,34 @@ def test_a_batch_touches_only_its_pages() -> None:
     store.put(b"s", b"key1", [1, 3])
     store.flush()
     assert backend.writes == 1
+
+
+def test_pages_of_which_little_changes_become_smaller_step_by_step() -> None:
+    backend = filled(20_000)
+    large, writes = len(backend.data), []
+    for number in range(40):
+        backend.reads = backend.writes = 0
+        store = PagedStore(backend)
+        for n in range(number, 20_000, 2_000):
+            store.put(b"s", b"key%d" % n, [n, n * 2])
+        store.flush()
+        writes.append(backend.writes)
+        assert backend.reads <= 1 + 2 * 10
+    assert max(writes) <= 1 + 3 * 10
+    assert 2 * large < len(backend.data)
+    for number in range(200):
+        store = PagedStore(backend)
+        for n in range(number, 20_000, 1_000):
+            store.put(b"s", b"key%d" % n, [n, n * 2])
+        store.flush()
+    store = PagedStore(backend)
+    assert store.held()[1] / len(backend.data) < 1.1 * pages.PAGE_BYTES
+    assert dict(store.scan(b"s")) == {b"key%d" % n: [n, n * 2] for n in range(20_000)}
+
+
+def test_a_call_that_changes_most_of_a_page_takes_large_ones() -> None:
+    backend = filled(20_000)
+    assert PagedStore(backend).held()[1] / len(backend.data) > 0.9 * pages.DENSE_PAGE_BYTES
 
 
 def test_values_changed_in_place_count_only_once_put() -> None:
