@@ -1,7 +1,7 @@
 """Records on their way to a stage, column by column.
 
 A ``Record`` of each would be made and taken apart at both ends of an exchange, and a third time in
-the stage's loop. Iterating over them gives the records, for whoever wants these.
+the stage's loop. Iterating over them gives the records.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 _LEAST_SHARE: Final = 8
-"""So many records of a stream must there be for each one of others, to be taken by column."""
+"""So many records of a stream must there be for each of a table's, to be taken by column."""
 _new = tuple.__new__
 
 

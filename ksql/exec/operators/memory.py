@@ -32,8 +32,8 @@ class MemoryStore:
 
     def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
         """Return the values of all keys; lists are the caller's own."""
-        found = map(self._spaces.get(space, {}).get, keys)
-        return [[*value] if value.__class__ is list else value for value in found]
+        values = map(self._spaces.get(space, {}).get, keys)
+        return [[*value] if value.__class__ is list else value for value in values]
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
         """Set the values."""

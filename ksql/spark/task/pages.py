@@ -83,8 +83,8 @@ def pages_of(keys: Collection[bytes], pages: int) -> dict[bytes, int]:
             for key in keys
         }
     sums = np.fromiter(map(crc32, keys), np.uint64, len(keys))
-    found = (sums * np.uint64(_MIX) >> np.uint64(15)) & np.uint64(mask)
-    numbers = np.where(found < np.uint64(pages), found, found & np.uint64(half))
+    slots = (sums * np.uint64(_MIX) >> np.uint64(15)) & np.uint64(mask)
+    numbers = np.where(slots < np.uint64(pages), slots, slots & np.uint64(half))
     return dict(zip(keys, numbers.tolist(), strict=True))
 
 

@@ -43,7 +43,7 @@ def test_of_no_rows_there_is_a_batch():
 
 
 def queue(topic, partition, port, steps):
-    """Records of a partition; ``steps`` are how far times go on, or back."""
+    """Records of a partition; ``steps`` are by how much times rise or fall."""
     time = sequence_key = 0
     for offset, step in enumerate(steps):
         time = max(0, time + step)
