@@ -161,7 +161,8 @@ def _text(recent: DropCounts, *, ahead: bool) -> str:
             "stream time follows a record far ahead of the clock"
             if ahead
             else f"a GRACE PERIOD of {worst.behind_ms} MILLISECONDS takes such records "
-            "(the RETENTION of a window must be at least that and its SIZE)",
+            "(the RETENTION of a window must be at least that and its SIZE); for rows of a table "
+            "without windows, a RETENTION_MS of as much does",
         ]
     if failed > 0:
         said.append(f"{failed} could not be handled")

@@ -19,6 +19,7 @@ from ksql.control.engine.errors import ReadsItself
 from ksql.control.planning import schemas, topics
 from ksql.control.planning.columns import check_timestamp
 from ksql.control.planning.properties import with_configured_wrap
+from ksql.control.planning.row_ttl import row_ttl
 from ksql.core import StatementError, quote_always
 from ksql.core.types import Column, Decimal, Format, Role, Schema, SqlType, can_coerce, capabilities
 from ksql.exec.dataflow import topic_acl
@@ -39,6 +40,7 @@ from ksql.sql.plan import (
     Sink,
     follows_time,
     sources,
+    with_row_ttl,
     with_windows_placed,
 )
 from ksql.sql.plan.build import build
@@ -81,6 +83,9 @@ def created_as(resolved: ResolvedQuery, inputs: PlanningInputs) -> PlannedQuery:
     built = _built(resolved, inputs)
     if built.kind != stmt.kind:
         raise keys.wrong_kind(built.kind)
+    if ttl_ms := row_ttl(resolved.topic.retention_ms, built):
+        built = replace(built, plan=with_row_ttl(built.plan, ttl_ms))
+        resolved = replace(resolved, topic=replace(resolved.topic, retention_ms=None))
     key_format, value_format = _formats(resolved, built, inputs)
     schemas.check_id(key_format, "key")
     schemas.check_id(value_format, "value")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ksql.control.planning.row_ttl import of_declared
 from ksql.core import StatementError
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.catalog import Topic
@@ -72,13 +73,10 @@ def settled(
     A query keeps its windows for ``window_ms``; a new topic does not forget them earlier.
 
     Raises: StatementError if the counts differ from those of the existing topic, or none is given
-    for a new one.
+    for a new one; NoRowRetention for a retention that no topic of a table has.
     """
     if request.retention_ms is not None and kind == "TABLE" and not windowed:
-        raise StatementError(
-            "Invalid config variable in the WITH clause: RETENTION_MS. "
-            "Non-windowed tables do not support retention."
-        )
+        raise of_declared()
     topic_acl.check_read(request.name, "use")
     if request.existing is not None:
         _check_same(request, request.existing)

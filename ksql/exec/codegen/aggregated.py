@@ -5,9 +5,9 @@ Here one loop folds and leaves the documents to be printed; a key is encoded onc
 a call that have it. Both paths give the same results. Only the log differs: it has the failures of
 two steps record by record here, step by step there.
 
-It is for aggregates over a stream, with TUMBLING and HOPPING windows too. Records with headers take
-the other path, and so does a call with a result that cannot be encoded. Nothing is in the store
-until everything is.
+It is for aggregates over a stream, with TUMBLING and HOPPING windows too, but not for rows that
+expire. Records with headers take the other path, and so does a call with a result that cannot be
+encoded. Nothing is in the store until everything is.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ksql.exec.operators.aggregate import (
     place_sequence_key,
 )
 from ksql.exec.operators.base import Record, sequence_key_of
+from ksql.exec.operators.expiry import ExpiringProcessor
 from ksql.exec.operators.folds import change, functions_of, log_failure, merging
 from ksql.exec.operators.keyed_batches import columns_in_order
 from ksql.exec.operators.stream_partitions import by_lane, together
@@ -358,6 +359,8 @@ def aggregated(
     """Return the loop for a plan that ends with an aggregate; None if it needs the other road."""
     processor, slots = operator.processor, operator.slots
     if not isinstance(processor, AggregateProcessor) or processor.keep_old:
+        return None
+    if isinstance(processor, ExpiringProcessor):
         return None
     windows = processor.windows
     if (windows is None) != (sink.window is None) or (laned and windows is None):

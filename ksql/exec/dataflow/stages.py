@@ -1,12 +1,12 @@
 """Makes the operator of a stage from its node: aggregates, joins; decides who combines early.
 
 Folding before the exchange is for what may emit less than every change. Without windows any
-aggregate that merges does so, except those that may fail. A failure is one record's, not that of
-all records that were folded with it. These are users' own, and sums of DECIMAL, which overflow. In
-windows it must not show at all. ``operators.panes`` keeps late records as they are, and only
-functions that do not depend on the order of records are combined. A session's bounds, and so its
-late records, are found record by record. Plans of earlier versions count time by bucket, of which a
-task knows nothing.
+aggregate that merges does so, except those that may fail and those whose rows expire. A failure is
+one record's, not that of all records that were folded with it. These are users' own, and sums of
+DECIMAL, which overflow. In windows it must not show at all. ``operators.panes`` keeps late records
+as they are, and only functions that do not depend on the order of records are combined. A session's
+bounds, and so its late records, are found record by record. Plans of earlier versions count time by
+bucket, of which a task knows nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ksql.exec.dataflow.partitioning.keybytes import key_order
 from ksql.exec.operators.aggregate import AggregateProcessor
 from ksql.exec.operators.chain import ChainProcessor, Link
 from ksql.exec.operators.commit_intervals import COMMIT_INTERVAL, CommitIntervals
+from ksql.exec.operators.expiry import ExpiringProcessor, Expiry
 from ksql.exec.operators.folds import Folds, Slot, compile_folds
 from ksql.exec.operators.joining.join_layout import Ending, Side
 from ksql.exec.operators.joining.joins import JoinProcessor, TableJoinProcessor
@@ -114,6 +115,9 @@ def _aggregate(
     match _windows(node):
         case SessionWindows() as sessions:
             return SessionProcessor(folds, sessions, intervals, keep_old, len(node.folds))
+        case None if node.ttl_ms:
+            expiry = Expiry(node.ttl_ms, node.ttl_generation)
+            return ExpiringProcessor(folds, None, intervals, False, keep_old, expiry)
         case windows:
             return AggregateProcessor(folds, windows, intervals, combined, keep_old)
 
@@ -222,7 +226,11 @@ def combining(plan: QueryPlan, node: Aggregate, slots: Sequence[Slot]) -> Combin
     """Return how an aggregate over a source combines its records."""
     if plan.every_change and not is_final(plan):
         return _apart("every change is emitted")
+    if node.ttl_ms:
+        return _apart("rows expire record by record")
     if node.window is None:
+        if plan.lanes:  # it had a RETENTION_MS once
+            return _apart("stream partitions are kept apart")
         unmerged = [fold.name for fold, slot in _each(node, slots) if slot.function.merge is None]
         if unmerged:
             return _apart(f"{unmerged[0]} cannot be merged")

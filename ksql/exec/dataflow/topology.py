@@ -154,6 +154,8 @@ def _state(node: Stateful) -> str:
             window = node.window
             kinds = "sessions" if window and window.kind == "SESSION" else "windows"
             kept = f"; {kinds} are kept for {window.retention_ms} ms" if window else ""
+            if node.ttl_ms:
+                kept = f"; rows are kept for {node.ttl_ms} ms after their last update"
             return (slots or "the keys") + kept
         case StreamTableJoin():
             return "the table's rows by key"

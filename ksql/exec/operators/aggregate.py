@@ -134,7 +134,7 @@ class AggregateProcessor(PausingProcessor):
                 yield window[0], key + window[1], start, record
 
     def _folded(self, places: Sequence[Place], store: Store, log: LogError) -> Iterator[Record]:
-        groups: dict[bytes, _Group] = {}
+        groups: dict[bytes, Group] = {}
         if self.intervals is None:
             for group, record in self._visited(places, groups, store, log):
                 if record is not None and (change := self._change(group, record, log)) is not None:
@@ -150,14 +150,14 @@ class AggregateProcessor(PausingProcessor):
                 store.put(group.space, key, stored)
 
     def _visited(
-        self, places: Iterable[Place], groups: dict[bytes, _Group], store: Store, log: LogError
-    ) -> Iterator[tuple[_Group, Record | None]]:
+        self, places: Iterable[Place], groups: dict[bytes, Group], store: Store, log: LogError
+    ) -> Iterator[tuple[Group, Record | None]]:
         """Fold the records; yield each with its group, None in the place of one that has failed."""
         find, apply = groups.get, self._apply
         for space, key, start, record in places:
             group = find(key)
             if group is None:
-                group = groups[key] = self._group(space, key, start, record, store)
+                group = groups[key] = self._group(space, key, start, record.key, store)
             if apply(record, group.state, log):
                 group.changed = True
                 yield group, record
@@ -165,20 +165,21 @@ class AggregateProcessor(PausingProcessor):
                 yield group, None
 
     def _last_changes(
-        self, places: Iterable[Place], groups: dict[bytes, _Group], store: Store, log: LogError
+        self, places: Iterable[Place], groups: dict[bytes, Group], store: Store, log: LogError
     ) -> Iterator[Record]:
-        last: dict[_Group, Record | None] = {}
+        last: dict[Group, Record | None] = {}
         for group, record in self._visited(places, groups, store, log):
             last[group] = record or last.get(group)
         for group, record in last.items():
             if record is not None and (change := self._change(group, record, log)) is not None:
                 yield change
 
-    def _group(self, space: bytes, key: bytes, start: int, record: Record, store: Store) -> _Group:
+    def _group(self, space: bytes, key: bytes, start: int, packed: bytes, store: Store) -> Group:
         stored = store.get(space, key)
         state = self.folds.init() if stored is None else self.folds.complete(stored)
         bounds = () if self.windows is None else (start, start + self.windows.size_ms)
-        group = _Group(space, state, tuple(keys.unpack(record.key)), bounds)
+        group = Group(space, state, tuple(keys.unpack(packed)), bounds)
+        group.stored = stored is not None
         if stored is not None and self.keep_old:
             group.row = self._row(group, logged_before)
         return group
@@ -205,7 +206,7 @@ class AggregateProcessor(PausingProcessor):
             state[0] = time
         return True
 
-    def _row(self, group: _Group, log: LogError) -> Row | None:
+    def _row(self, group: Group, log: LogError) -> Row | None:
         state = group.state
         try:
             results = self.folds.result(state)
@@ -214,7 +215,7 @@ class AggregateProcessor(PausingProcessor):
             return None
         return (*group.key, *results, state[0], *group.bounds)
 
-    def _change(self, group: _Group, record: Record, log: LogError) -> Record | None:
+    def _change(self, group: Group, record: Record, log: LogError) -> Record | None:
         """Return what consumers see; a row without results is left out, or does not pass HAVING."""
         port, key, _, _, topic, partition, offset, headers, _, sequence_key, lane = record
         row, old = self._row(group, log), group.row
@@ -228,10 +229,13 @@ class AggregateProcessor(PausingProcessor):
         return _new(Record, values)
 
 
-class _Group:
-    """A group (of a window) while its records are folded; ``row`` is what its consumers know."""
+class Group:
+    """A group (of a window) while its records are folded; ``row`` is what its consumers know.
 
-    __slots__ = ("bounds", "changed", "key", "row", "space", "state")
+    ``stored``: the store has it.
+    """
+
+    __slots__ = ("bounds", "changed", "key", "row", "space", "state", "stored")
 
     def __init__(self, space: bytes, state: State, key: Row, bounds: Row) -> None:
         self.space = space
@@ -240,3 +244,4 @@ class _Group:
         self.bounds = bounds
         self.row: Row | None = None
         self.changed = False
+        self.stored = False

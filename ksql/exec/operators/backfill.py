@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.exec.operators import keys
 from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor
 from ksql.exec.operators.base import Record
+from ksql.exec.operators.expiry import ExpiringProcessor, put_together
 from ksql.exec.operators.folds import Folds, State, log_failure
 from ksql.exec.operators.sessions import SessionProcessor
 from ksql.exec.operators.sessionstate import Session, latest_end, reachable_sessions, rewrite
@@ -50,6 +51,8 @@ class Backfill:
         """
         match processor:
             case AggregateProcessor(windows=None):
+                if isinstance(processor, ExpiringProcessor):
+                    put_together(kept, built)
                 yield from self._groups(processor.folds, kept, built, log)
             case AggregateProcessor(windows=Windows() as windows):
                 yield from self._windows(processor.folds, windows, kept, built, log)

@@ -1,4 +1,4 @@
-"""Keys that wait for a time, found by it: EMIT FINAL's windows before their close.
+"""Keys that wait for a time, found by it: EMIT FINAL's windows, rows with a RETENTION_MS.
 
 Each slot of time is a space of keys: so only the slots whose time has come are looked through.
 """
@@ -6,7 +6,7 @@ Each slot of time is a space of keys: so only the slots whose time has come are 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,6 +45,14 @@ class Timers:
         stored = store.get(_META, _SLOTS)
         return cls(store, *([length_ms, []] if stored is None else stored))
 
+    @classmethod
+    def anew(cls, store: Store, least_ms: int, open_ms: int) -> Timers:
+        """Forget all keys, and begin with slots of another length."""
+        stored = store.get(_META, _SLOTS)
+        for slot in [] if stored is None else stored[1]:
+            store.drop(_space(slot))
+        return cls(store, max(least_ms, open_ms // _MOST_SLOTS), ())
+
     def load_upto(self, time: int) -> None:
         """Fetch what ``upto`` looks through."""
         for slot in self._upto(time):
@@ -52,31 +60,39 @@ class Timers:
 
     def upto(self, time: int) -> Iterator[bytes]:
         """Return the keys whose time is about to come: those up to the end of that time's slot."""
+        for key, _ in self.entries(time):
+            yield key
+
+    def entries(self, time: int) -> Iterator[tuple[bytes, Any]]:
+        """Return the same keys with their values."""
         for slot in self._upto(time):
-            for key, _ in self._store.scan(_space(slot)):
-                yield key
+            yield from self._store.scan(_space(slot))
 
     def _upto(self, time: int) -> list[int]:
         last = time // self._length
         return sorted(slot for slot in self._slots if slot <= last)
 
-    def add(self, time: int, key: bytes) -> None:
+    def add(self, time: int, key: bytes, value: Any = 1) -> None:
         """Let the key wait for that time."""
         slot = time // self._length
         self._slots.add(slot)
-        self._store.put(_space(slot), key, 1)
+        self._store.put(_space(slot), key, value)
 
     def remove(self, time: int, key: bytes) -> None:
         """Let the key wait no longer; unknown keys are fine."""
         self._store.delete(_space(time // self._length), key)
 
     def write(self, passed: int) -> None:
+        """Remember the slots, without those that ``forget`` forgets."""
+        self.forget(passed)
+        self._store.put(_META, _SLOTS, [self._length, sorted(self._slots)])
+
+    def forget(self, passed: int) -> None:
         """Forget the slots before that time: all of their keys were removed or are of no use."""
         first = passed // self._length
         for slot in [slot for slot in self._slots if slot < first]:
             self._store.drop(_space(slot))
             self._slots.discard(slot)
-        self._store.put(_META, _SLOTS, [self._length, sorted(self._slots)])
 
 
 def _space(slot: int) -> bytes:

@@ -27,7 +27,14 @@ from ksql.sql.plan.nodes import (
     TableTableJoin,
     TimeWindow,
 )
-from ksql.sql.plan.walk import follows_time, generations, result_kind, sources, with_windows_placed
+from ksql.sql.plan.walk import (
+    follows_time,
+    generations,
+    result_kind,
+    sources,
+    with_row_ttl,
+    with_windows_placed,
+)
 
 __all__ = [
     "DAMAGE",
@@ -59,5 +66,6 @@ __all__ = [
     "loads",
     "result_kind",
     "sources",
+    "with_row_ttl",
     "with_windows_placed",
 ]

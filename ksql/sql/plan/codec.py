@@ -19,6 +19,7 @@ from ksql.core.types import FORMS as TYPES
 from ksql.functions import BUILTINS
 from ksql.sql.binder import bound
 from ksql.sql.plan import nodes
+from ksql.sql.plan.walk import nodes as nodes_of
 from ksql.sql.plan.walk import sources
 
 if TYPE_CHECKING:
@@ -81,7 +82,11 @@ NODES: Final[tuple[Form, ...]] = (
     form("nodes.Select", nodes.Select, "source key value"),
     form("nodes.Fold", nodes.Fold, "slot name function overload args literals type"),
     form("nodes.TimeWindow", nodes.TimeWindow, "kind size_ms advance_ms grace_ms retention_ms"),
-    form("nodes.Aggregate", nodes.Aggregate, "source group folds window next_slot generations"),
+    form(
+        "nodes.Aggregate",
+        nodes.Aggregate,
+        "source group folds window next_slot generations ttl_ms? ttl_generation?",
+    ),
     form(
         "nodes.StreamTableJoin",
         nodes.StreamTableJoin,
@@ -113,14 +118,15 @@ NODES: Final[tuple[Form, ...]] = (
 )
 
 
-FORMAT_VERSION: Final = 6
+FORMAT_VERSION: Final = 7
 """2: the oldest that is read; overloads are signatures, aggregates' slots have generations.
 
 3: plans that go by time have lanes. 4: plans say where the windows of a key lie. 5: plans say how
 results get to their partitions in order. 6: plans say what users' functions are made of, and which
-columns kept rows may lack. Whatever needs no later format is stored as before. All of them are
-read alike, as each adds fields that may be left out.
+columns kept rows may lack. 7: rows of a table may leave by time. Whatever needs no later format is
+stored as before. All of them are read alike, as each adds fields that may be left out.
 """
+_CODE: Final = 6
 _PLACED: Final = 5
 _WINDOWS: Final = 4
 _LANES: Final = 3
@@ -153,13 +159,20 @@ def dumps(plan: nodes.QueryPlan) -> str:
 def _version(plan: nodes.QueryPlan) -> int:
     """Return the oldest format that can hold the plan."""
     read = sources(plan.sink)
-    if plan.code or any(source.later for source in read):
+    if any(_forgets(node) for node in nodes_of(plan.sink)):
         return FORMAT_VERSION
+    if plan.code or any(source.later for source in read):
+        return _CODE
     if plan.placement:
         return _PLACED
     if plan.sink.gathered or any(source.scattered for source in read):
         return _WINDOWS
     return _LANES if plan.lanes else _LANELESS
+
+
+def _forgets(node: nodes.Plan) -> bool:
+    """Return whether rows of an aggregate leave by time, or once did: its records have lanes."""
+    return isinstance(node, nodes.Aggregate) and bool(node.ttl_ms or node.ttl_generation)
 
 
 def loads(text: str, functions: Functions = BUILTINS) -> nodes.QueryPlan:

@@ -51,7 +51,8 @@ def _line(plan: Plan) -> str:
             group = ", ".join(sql_of(key.expr) for key in plan.group)
             folds = ", ".join(show_call(fold.function, fold.args) for fold in plan.folds)
             window = f", {plan.window.kind} {plan.window.size_ms} ms" if plan.window else ""
-            return f"[ AGGREGATE ] {folds} GROUP BY {group}{window}"
+            kept = f", RETENTION_MS {plan.ttl_ms}" if plan.ttl_ms else ""
+            return f"[ AGGREGATE ] {folds} GROUP BY {group}{window}{kept}"
         case EmitFinal():
             return "[ EMIT FINAL ]"
         case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():

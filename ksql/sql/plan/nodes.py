@@ -161,7 +161,9 @@ class Aggregate:
     """GROUP BY: folds rows per group (and window).
 
     A changed group would orphan the stored state. ``generations`` tell apart what a slot's number
-    meant to upgrades that failed, by number; slots that are not listed have generation 0.
+    meant to upgrades that failed, by number; slots that are not listed have generation 0. A row
+    that was not updated for longer than ``ttl_ms`` leaves; 0 keeps all. The state has an index of
+    rows by time for each ``ttl_generation``, which changes with ``ttl_ms``.
     """
 
     source: Plan = on_upgrade("child")
@@ -170,6 +172,8 @@ class Aggregate:
     window: TimeWindow | None = on_upgrade("match", "topology", "WINDOW")
     next_slot: int = on_upgrade("derived")
     generations: tuple[int, ...] = on_upgrade("derived", default=())
+    ttl_ms: int = on_upgrade("free", "data selection", "RETENTION_MS", default=0)
+    ttl_generation: int = on_upgrade("derived", default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,10 +54,13 @@ def nodes(plan: Plan) -> Iterator[Plan]:
 
 
 def follows_time(plan: Plan) -> bool:
-    """Return whether the query forgets by stream time: windows, joined streams, final results."""
+    """Return whether the query forgets by stream time.
+
+    So do windows, joined streams, final results, and rows with a RETENTION_MS.
+    """
     return any(
         isinstance(node, (StreamStreamJoin, EmitFinal))
-        or (isinstance(node, Aggregate) and node.window is not None)
+        or (isinstance(node, Aggregate) and (node.window is not None or node.ttl_ms > 0))
         for node in nodes(plan)
     )
 
@@ -78,6 +81,12 @@ def with_sources(plan: Plan, changed: Callable[[Source], Source]) -> Plan:
     if isinstance(plan, Source):
         return changed(plan)
     return with_children(plan, lambda child: with_sources(child, changed))
+
+
+def with_row_ttl(plan: Plan, ttl_ms: int) -> Plan:
+    """Return the plan whose aggregate forgets rows that were not updated for so long."""
+    changed = with_children(plan, lambda child: with_row_ttl(child, ttl_ms))
+    return replace(changed, ttl_ms=ttl_ms) if isinstance(changed, Aggregate) else changed
 
 
 def with_windows_placed(sink: Sink, scattered: Collection[str]) -> Sink:

@@ -68,7 +68,14 @@ def _aligned(plan: Plan, old: Plan, generation: int) -> Plan:
             old = running.source
             folds, next_slot = _slots(plan.folds, running)
             slots = _generations(running, next_slot, generation)
-            plan = replace(plan, folds=folds, next_slot=next_slot, generations=slots)
+            same_ttl = plan.ttl_ms == running.ttl_ms
+            plan = replace(
+                plan,
+                folds=folds,
+                next_slot=next_slot,
+                generations=slots,
+                ttl_generation=running.ttl_generation if same_ttl else generation,
+            )
     return with_children(plan, lambda child: _aligned(child, old, generation))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ksql.sql.upgrade.verdict import Verdict
 
-_BELOW: Final = ("WHERE", "GRACE PERIOD")
+_BELOW: Final = ("WHERE", "GRACE PERIOD", "RETENTION_MS")
 """The clauses that decide which records an aggregate folds."""
 _OTHER_RECORDS: Final = "added aggregates would fold other records than those that keep their state"
 

@@ -153,6 +153,7 @@ def _compare(
     takes_back = False
     if isinstance(old_core, Aggregate) and isinstance(new_core, Aggregate):
         takes_back = result_kind(old_core.source) == "TABLE"
+        yield from _compare_ttl(old_core.ttl_ms, new_core.ttl_ms)
         added = _added(old_core, new_core)
         if not filled:
             yield from _compare_folds(added, old_steps, new_steps)
@@ -335,6 +336,18 @@ def _other_grace(old: Any, new: Any, *, final: bool) -> Difference | None:
         reason = f"{text}; late records would open sessions whose final result was given"
         return _refused("topology", "GRACE PERIOD", reason)
     return _change("data selection", "GRACE PERIOD", text)
+
+
+def _compare_ttl(old_ms: int, new_ms: int) -> Iterator[Difference]:
+    """Yield the change of a RETENTION_MS of rows; 0 is none. The state has the time of each row."""
+    if old_ms == new_ms:
+        return
+    before, after = (str(ms) if ms else "none" for ms in (old_ms, new_ms))
+    if new_ms and (not old_ms or new_ms < old_ms):
+        follows = "rows that are past it leave with the next record of their partition"
+    else:
+        follows = "rows that have left do not come back"
+    yield _change("data selection", "RETENTION_MS", f"{before} became {after}; {follows}")
 
 
 def _compare_columns(
