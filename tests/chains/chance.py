@@ -159,8 +159,11 @@ class _Making:
         self._table("window", f" WINDOW {self.chance.choice(windows)}", final)
 
     def aggregate(self) -> None:
-        """GROUP BY without windows."""
-        self._table("grouped", "", "")
+        """GROUP BY without windows; rows expire in some chains whose records are in order."""
+        if self.behind_ms == 0 and len(self.links) % 2:
+            self._table("expiring", "", "", "RETENTION_MS=1800000")
+        else:
+            self._table("grouped", "", "")
 
     def regrouped(self) -> None:
         """The table that came of GROUP BY, filtered or grouped again."""
@@ -191,10 +194,11 @@ class _Making:
         self.links.append(Link(shape, sink, text, partitions, ordered=True, mixed=self.mixed))
         self.read, self.key = sink, key
 
-    def _table(self, shape: str, window: str, final: str) -> None:
+    def _table(self, shape: str, window: str, final: str, option: str = "") -> None:
         several = self.chance.random() < 0.2
         by = "G, H" if several else self.chance.choice((self.key, "K", "G", "H"))
-        options = " WITH (KEY_FORMAT='JSON')" if several else ""
+        stated = [each for each in ("KEY_FORMAT='JSON'" if several else "", option) if each]
+        options = f" WITH ({', '.join(stated)})" if stated else ""
         sink = self._sink()
         text = (
             f"CREATE TABLE {sink}{options} AS SELECT {by}, {FOLDS} FROM {self.read}{window} "

@@ -22,17 +22,18 @@ def cases(
     seed: int,
     cuts: int,
     *,
+    shape: str = "",
     tag: str = "",
     start_ms: int = 0,
     densities: Sequence[float] = (0.1, 0.3, 1),
 ) -> Iterator[Case]:
     """The query of a seed over its records, which are cut in so many ways.
 
-    The shapes take turns. ``densities`` are how many of the records a new micro-batch may begin
-    with.
+    The shapes take turns where none is stated. ``densities`` are how many of the records a new
+    micro-batch may begin with.
     """
     chance = random.Random(seed)
-    case = _Making(chance, tag, start_ms).case(tuple(SHAPES)[seed % len(SHAPES)])
+    case = _Making(chance, tag, start_ms).case(shape or tuple(SHAPES)[seed % len(SHAPES)])
     for _ in range(cuts):
         density = chance.choice(densities)
         cut = (replace(each, cut=chance.random() < density) for each in case.events)
@@ -53,7 +54,7 @@ class _Making:
 
     def case(self, shape: str) -> Case:
         """A query and records for it."""
-        query = SHAPES[shape](self)
+        query = (SHAPES | APART)[shape](self)
         partitions = self.chance.choice((1, 1, 2, 3))
         return Case(
             shape,
@@ -134,6 +135,10 @@ class _Making:
         """GROUP BY without windows."""
         return self._aggregate("")
 
+    def expiring(self) -> str:
+        """GROUP BY whose rows leave when they are too old."""
+        return self._aggregate("", f"RETENTION_MS={self._size()}000")
+
     def tumbling(self) -> str:
         """Tumbling windows."""
         return self._aggregate(f"TUMBLING (SIZE {self._size()} SECONDS{self._kept()})")
@@ -160,7 +165,7 @@ class _Making:
         retention = ", RETENTION 2 MINUTES" if self.chance.random() < 0.3 else ""
         return f"{retention}, GRACE PERIOD {self.chance.choice((0, 5, 20))} SECONDS"
 
-    def _aggregate(self, window: str) -> str:
+    def _aggregate(self, window: str, option: str = "") -> str:
         """A stream grouped, or what a stream gives with a table or another stream."""
         chance, stream = self.chance, self.source("STREAM")
         read = stream.name
@@ -170,9 +175,11 @@ class _Making:
             kind = chance.choice(("", "LEFT "))
             read += f" {kind}JOIN {other.name}{within} ON {stream.key} = {other.key}"
         by = chance.choice((stream.key, "G0", f"{stream.key}, G0", self.number()))
-        return self._grouped(read, by, STREAM_FOLDS, window)
+        return self._grouped(read, by, STREAM_FOLDS, window, option)
 
-    def _grouped(self, read: str, by: str, folds: Sequence[str], window: str) -> str:
+    def _grouped(
+        self, read: str, by: str, folds: Sequence[str], window: str, option: str = ""
+    ) -> str:
         chance = self.chance
         aggregates = [
             chance.choice(folds).format(self.number()) for _ in range(chance.randint(1, 3))
@@ -183,7 +190,8 @@ class _Making:
         final = " EMIT FINAL" if window and chance.random() < 0.4 else ""
         text = f"SELECT {by}, {columns} FROM {read}{over}{self.where()} GROUP BY {by}"
         # the sources' format of keys holds one column
-        options = " WITH (KEY_FORMAT='JSON')" if "," in by else ""
+        stated = [each for each in ("KEY_FORMAT='JSON'" if "," in by else "", option) if each]
+        options = f" WITH ({', '.join(stated)})" if stated else ""
         return self.stated("TABLE", f"{text}{having}{final}", options)
 
     def undone(self) -> str:
@@ -329,3 +337,5 @@ SHAPES: dict[str, Callable[[_Making], str]] = {
     "foreign": _Making.foreign,
     "windowed": _Making.windowed,
 }
+APART: dict[str, Callable[[_Making], str]] = {"expiring": _Making.expiring}
+"""Shapes that take no turns, so that a seed has the query that it always had."""

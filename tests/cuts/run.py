@@ -54,13 +54,13 @@ class Results:
         return outputs, errors
 
 
-def check(seed: int, tally: Tally, cuts: int = CUTS) -> None:
+def check(seed: int, tally: Tally, cuts: int = CUTS, shape: str = "") -> None:
     """Compare one random query over records that are cut in several ways.
 
     Raises: Differs with the smallest case found.
     """
     program: Program[OutRecord] | None = None
-    for case in cases(seed, cuts):
+    for case in cases(seed, cuts, shape=shape):
         if program is None:
             _, program = planned(case)
         if difference(case, program, tally):

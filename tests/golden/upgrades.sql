@@ -103,3 +103,35 @@ CREATE OR REPLACE STREAM A AS SELECT CUSTOMER, TAGS[1] AS TAG FROM ORDERS PARTIT
 --> the query is simple; kept: cascading, ordered
 --> + SELECT: table functions: EXPLODE(TAGS) became none (data selection)
 --> + SELECT: TAG was `EXPLODE(TAGS)`, is TAGS[1] (data selection)
+
+CREATE TABLE A WITH (RETENTION_MS=60000) AS SELECT CUSTOMER, COUNT(*) AS N FROM ORDERS GROUP BY CUSTOMER;
+CREATE OR REPLACE TABLE A WITH (RETENTION_MS=5000) AS SELECT CUSTOMER, COUNT(*) AS N FROM ORDERS GROUP BY CUSTOMER;
+--> accepted: data selection
+--> the query is stateful; kept: cascading, ordered
+--> + RETENTION_MS: 60000 became 5000; rows that are past it leave with the next record of their partition (data selection)
+
+CREATE TABLE A WITH (RETENTION_MS=5000) AS SELECT CUSTOMER, COUNT(*) AS N FROM ORDERS GROUP BY CUSTOMER;
+CREATE OR REPLACE TABLE A WITH (RETENTION_MS=60000) AS SELECT CUSTOMER, COUNT(*) AS N FROM ORDERS GROUP BY CUSTOMER;
+--> accepted: data selection
+--> the query is stateful; kept: cascading, ordered
+--> + RETENTION_MS: 5000 became 60000; rows that have left do not come back (data selection)
+
+CREATE TABLE A AS SELECT CUSTOMER, COUNT(*) AS N FROM ORDERS GROUP BY CUSTOMER;
+CREATE OR REPLACE TABLE A WITH (RETENTION_MS=5000) AS SELECT CUSTOMER, COUNT(*) AS N FROM ORDERS GROUP BY CUSTOMER;
+--> accepted: data selection
+--> the query is stateful; kept: cascading, ordered
+--> + RETENTION_MS: none became 5000; rows that are past it leave with the next record of their partition (data selection)
+
+CREATE TABLE A WITH (RETENTION_MS=5000) AS SELECT CUSTOMER, COUNT(*) AS N FROM ORDERS GROUP BY CUSTOMER;
+CREATE OR REPLACE TABLE A AS SELECT CUSTOMER, COUNT(*) AS N FROM ORDERS GROUP BY CUSTOMER;
+--> accepted: data selection
+--> the query is stateful; kept: cascading, ordered
+--> + RETENTION_MS: 5000 became none; rows that have left do not come back (data selection)
+
+CREATE TABLE A WITH (RETENTION_MS=5000) AS SELECT CUSTOMER, COUNT(*) AS N FROM ORDERS GROUP BY CUSTOMER;
+CREATE OR REPLACE TABLE A WITH (RETENTION_MS=6000, REPLACE_MODE='backfill') AS
+  SELECT CUSTOMER, COUNT(*) AS N, SUM(AMOUNT) AS TOTAL FROM ORDERS GROUP BY CUSTOMER;
+--> refused: data selection, schema evolution
+--> the query is stateful; kept: cascading, ordered
+--> + SELECT: added `TOTAL` DECIMAL(9, 2) (schema evolution)
+--> - RETENTION_MS: 5000 became 6000; rows that have left do not come back; added aggregates would fold other records than those that keep their state (data selection)

@@ -21,10 +21,12 @@ QUERIES = {
     "kept": f"SELECT K, COUNT(*) AS C FROM S{{tag}} {WINDOW} GROUP BY K",
     "moved": f"SELECT G, COUNT(*) AS C FROM S{{tag}} {WINDOW} GROUP BY G EMIT FINAL",
     "combined": f"SELECT K, COUNT(*) AS C FROM S{{tag}} {WINDOW} GROUP BY K",
+    "expiring": "SELECT K, COUNT(*) AS C FROM S{tag} GROUP BY K",
 }
+OPTIONS = {"expiring": " WITH (RETENTION_MS=15000)"}
 CACHES = {"combined": "1000"}
 """What a query may hold back: 0 gives every change, else there is one per window and step."""
-LATE = {"kept": (7, 3), "moved": (2, 2), "combined": (6, 3)}
+LATE = {"kept": (7, 3), "moved": (2, 2), "combined": (6, 3), "expiring": (12, 0)}
 """How many results there are, and late records."""
 # topic's partition, key, group and second of the records of each step
 STEPS = [
@@ -41,12 +43,12 @@ def test_each_partition_has_its_own_time(desk, start, name):
     world = World(
         f"CREATE STREAM {source} (K STRING KEY, G STRING) WITH (KAFKA_TOPIC='{source}', "
         f"VALUE_FORMAT='JSON', PARTITIONS={PARTITIONS});",
-        f"CREATE TABLE {sink} AS {QUERIES[name].format(tag=tag)};",
+        f"CREATE TABLE {sink}{OPTIONS.get(name, '')} AS {QUERIES[name].format(tag=tag)};",
         **{"cache.max.bytes.buffering": CACHES.get(name, "0")},
     )
     query = world.query(sink)
     program = load(query.plan)
-    assert program.combined_windows == (name != "kept")
+    assert program.combined_windows == (name in {"moved", "combined"})
     for topic in (source, sink):
         desk.admin.create(Topic(topic, PARTITIONS))
     spec = replace(

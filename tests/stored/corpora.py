@@ -185,6 +185,24 @@ def _grown_inputs() -> tuple[Input, ...]:
     )
 
 
+_EXPIRING: Final = """
+CREATE STREAM S (K STRING KEY, N INT) WITH (KAFKA_TOPIC='s', PARTITIONS=1, VALUE_FORMAT='JSON');
+CREATE TABLE E1 WITH (RETENTION_MS=4000) AS SELECT K, COUNT(*) AS C, SUM(N) AS T FROM S GROUP BY K;
+CREATE TABLE E2 AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;
+CREATE OR REPLACE TABLE E2 WITH (RETENTION_MS=2500) AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;
+CREATE TABLE E3 WITH (RETENTION_MS=1000) AS SELECT N, COUNT(*) AS C FROM S GROUP BY N;
+CREATE OR REPLACE TABLE E3 AS SELECT N, COUNT(*) AS C FROM S GROUP BY N;
+"""
+
+
+def _expiring_inputs() -> tuple[Input, ...]:
+    inputs: list[Input] = []
+    for n in range(30):
+        time = BASE_MS + 900 * n - (4_500 if n % 7 == 3 else 0)
+        inputs.append(("s", f"k{n % 9 % 4}", {"N": n % 5}, time))
+    return (*inputs, ("s", "k9", {"N": 90}, BASE_MS + 60_000))
+
+
 CORPORA: Final = {
     "first": FIRST,
     "streams": Corpus(V1 / "streams", _STREAMS, _stream_inputs(), 20),
@@ -193,5 +211,6 @@ CORPORA: Final = {
     "stores": Corpus(V1 / "stores", _STORES, _store_inputs(), 6),
     "lanes": Corpus(V2 / "lanes", _LANES, _lane_inputs(), 21),
     "gathered": Corpus(V2 / "gathered", _GATHERED, _window_inputs(), 23, V1 / "windows"),
+    "expiring": Corpus(V2 / "expiring", _EXPIRING, _expiring_inputs(), 17),
     "grown": Corpus(V2 / "grown", _GROWN, _grown_inputs(), 10),
 }

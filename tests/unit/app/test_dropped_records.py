@@ -26,7 +26,8 @@ def test_late_records_are_reported_with_share_worst_place_and_what_to_do():
         "2.3% of the last minutes' records were dropped: 46 of 2000; 46 came late for stream "
         'time, the worst 15000 ms behind it (topic "s", partition 3); a GRACE PERIOD of 15000 '
         "MILLISECONDS takes such records (the RETENTION of a window must be at least that and its "
-        "SIZE); the processing log names them"
+        "SIZE); for rows of a table without windows, a RETENTION_MS of as much does; the "
+        "processing log names them"
     )
 
 

@@ -149,8 +149,8 @@ def test_a_command(text, said):
         ('"plan":"{', '"plan":"', "the stored plan is damaged"),
         (
             '\\"version\\":2',
-            '\\"version\\":7',
-            "the plan has format 7, this version reads up to 6. ",
+            '\\"version\\":8',
+            "the plan has format 8, this version reads up to 7. ",
         ),
         ("nodes.Filter", "nodes.Sieve", "the tag 'nodes.Sieve' is not known"),
         ('\\"literals\\"', '\\"constants\\"', "a nodes.Fold has no field 'constants'"),

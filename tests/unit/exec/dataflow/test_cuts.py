@@ -30,6 +30,15 @@ def test_the_same_records_in_other_batches_give_the_same_results(part):
     assert tally.results > 3 * tally.runs
 
 
+def test_rows_that_expire_do_so_in_all_batches():
+    tally = Tally()
+    for seed in range(40):
+        check(seed, tally, shape="expiring")
+    assert tally.shapes == {"expiring": tally.runs}
+    assert tally.batches > 3 * tally.runs
+    assert tally.results > 3 * tally.runs
+
+
 class Sizes:
     """Writes how many records its batches have."""
 

@@ -120,6 +120,10 @@ def test_the_time_is_that_of_the_timestamp_column():
         (WINDOWED.format("GROUP BY K"), True),
         (WINDOWED.format("GROUP BY K EMIT FINAL"), True),
         ("CREATE TABLE O AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;", False),
+        (
+            "CREATE TABLE O WITH (RETENTION_MS=5) AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;",
+            True,
+        ),
         ("CREATE STREAM O AS SELECT K, T FROM S;", False),
         (
             "CREATE STREAM O AS SELECT S.K, S.T FROM S JOIN S2 WITHIN 1 HOUR ON S.K = S2.K;",

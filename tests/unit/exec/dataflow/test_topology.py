@@ -47,6 +47,18 @@ CREATE TABLE U (ID STRING PRIMARY KEY, C BIGINT) WITH (KAFKA_TOPIC='u', PARTITIO
             ],
         ),
         (
+            "CREATE TABLE X WITH (RETENTION_MS=5) AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;",
+            [
+                "source 0: topic s (STREAM S)",
+                "stream time: of each of 2 partitions, as in Kafka Streams",
+                "stage 0: AGGREGATE, over 2 buckets",
+                "  from source 0 by K, not combined before the exchange: rows expire record by "
+                "record",
+                "  state: slot 0 COUNT(); rows are kept for 5 ms after their last update",
+                "sink: topic X, from stage 0, one change per key and commit interval",
+            ],
+        ),
+        (
             "CREATE STREAM X AS SELECT S.K, T.B FROM S JOIN T ON S.K = T.ID;",
             [
                 "source 0: topic s (STREAM S)",
