@@ -1,7 +1,7 @@
 """RETENTION_MS of a table without windows: how long its rows stay without an update.
 
 Only an aggregate over a stream can hold it. It alone has the time of each row's latest record, and
-a row that leaves takes nothing from others. The topic of such a table is compacted as any table's
+a row that leaves changes no other row. The topic of such a table is compacted as any table's
 is. Source: docs/sql/sources.md#rows-that-expire.
 """
 

@@ -134,7 +134,7 @@ class AggregateProcessor(PausingProcessor):
                 yield window[0], key + window[1], start, record
 
     def _folded(self, places: Sequence[Place], store: Store, log: LogError) -> Iterator[Record]:
-        groups: dict[bytes, Group] = {}
+        groups: dict[bytes, FoldedGroup] = {}
         if self.intervals is None:
             for group, record in self._visited(places, groups, store, log):
                 if record is not None and (change := self._change(group, record, log)) is not None:
@@ -150,8 +150,8 @@ class AggregateProcessor(PausingProcessor):
                 store.put(group.space, key, stored)
 
     def _visited(
-        self, places: Iterable[Place], groups: dict[bytes, Group], store: Store, log: LogError
-    ) -> Iterator[tuple[Group, Record | None]]:
+        self, places: Iterable[Place], groups: dict[bytes, FoldedGroup], store: Store, log: LogError
+    ) -> Iterator[tuple[FoldedGroup, Record | None]]:
         """Fold the records; yield each with its group, None in the place of one that has failed."""
         find, apply = groups.get, self._apply
         for space, key, start, record in places:
@@ -165,20 +165,22 @@ class AggregateProcessor(PausingProcessor):
                 yield group, None
 
     def _last_changes(
-        self, places: Iterable[Place], groups: dict[bytes, Group], store: Store, log: LogError
+        self, places: Iterable[Place], groups: dict[bytes, FoldedGroup], store: Store, log: LogError
     ) -> Iterator[Record]:
-        last: dict[Group, Record | None] = {}
+        last: dict[FoldedGroup, Record | None] = {}
         for group, record in self._visited(places, groups, store, log):
             last[group] = record or last.get(group)
         for group, record in last.items():
             if record is not None and (change := self._change(group, record, log)) is not None:
                 yield change
 
-    def _group(self, space: bytes, key: bytes, start: int, packed: bytes, store: Store) -> Group:
+    def _group(
+        self, space: bytes, key: bytes, start: int, packed: bytes, store: Store
+    ) -> FoldedGroup:
         stored = store.get(space, key)
         state = self.folds.init() if stored is None else self.folds.complete(stored)
         bounds = () if self.windows is None else (start, start + self.windows.size_ms)
-        group = Group(space, state, tuple(keys.unpack(packed)), bounds)
+        group = FoldedGroup(space, state, tuple(keys.unpack(packed)), bounds)
         group.stored = stored is not None
         if stored is not None and self.keep_old:
             group.row = self._row(group, logged_before)
@@ -206,7 +208,7 @@ class AggregateProcessor(PausingProcessor):
             state[0] = time
         return True
 
-    def _row(self, group: Group, log: LogError) -> Row | None:
+    def _row(self, group: FoldedGroup, log: LogError) -> Row | None:
         state = group.state
         try:
             results = self.folds.result(state)
@@ -215,7 +217,7 @@ class AggregateProcessor(PausingProcessor):
             return None
         return (*group.key, *results, state[0], *group.bounds)
 
-    def _change(self, group: Group, record: Record, log: LogError) -> Record | None:
+    def _change(self, group: FoldedGroup, record: Record, log: LogError) -> Record | None:
         """Return what consumers see; a row without results is left out, or does not pass HAVING."""
         port, key, _, _, topic, partition, offset, headers, _, sequence_key, lane = record
         row, old = self._row(group, log), group.row
@@ -229,7 +231,7 @@ class AggregateProcessor(PausingProcessor):
         return _new(Record, values)
 
 
-class Group:
+class FoldedGroup:
     """A group (of a window) while its records are folded; ``row`` is what its consumers know.
 
     ``stored``: the store has it.

@@ -8,7 +8,7 @@ the time and the coordinates of that record. So it does not depend on how micro-
 A record that is too old itself is folded into a row that is there. It begins none: that is logged.
 
 Rows are found by an index of time (``timers``). An entry has the time that its row had when it was
-written. It is looked at again when that time has come, and then it leaves or is written anew. So a
+written. It is looked at again when that time has come, and then it leaves or is written again. So a
 row has one entry, however many records it has.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor, Group
+from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor, FoldedGroup
 from ksql.exec.operators.base import LateRecord, Record, Store, sequence_key_of
 from ksql.exec.operators.commit_intervals import by_time
 from ksql.exec.operators.panes import logged_rows
@@ -95,12 +95,12 @@ class ExpiringProcessor(AggregateProcessor):
                     call.updated(state[0], key)
                 yield group, record, False
 
-    def group_of(self, key: bytes, store: Store) -> Group:
+    def group_of(self, key: bytes, store: Store) -> FoldedGroup:
         """Return a group as it is in the store."""
         return self._group(GROUPS, key, 0, key, store)
 
 
-_Visit = tuple[Group, Record, bool]
+_Visit = tuple[FoldedGroup, Record, bool]
 """A group, the record that changes it, and whether the group is deleted."""
 
 
@@ -109,8 +109,9 @@ class _Call:
     """The rows of one bucket during a call.
 
     ``limit`` is the latest time of rows that are too old when the call ends. ``due`` has the rows
-    whose entries in the index are of that time or earlier: the time of the row and of the entry,
-    None if it has none. ``waiting`` are times and keys of rows that may expire in this call.
+    whose entries in the index are of that time or earlier. It has the time of the row and that of
+    the entry, None if there is none. ``waiting`` are times and keys of rows that may expire in this
+    call.
     """
 
     processor: ExpiringProcessor
@@ -120,7 +121,7 @@ class _Call:
     limit: int
     due: dict[bytes, tuple[int, int | None]] = field(default_factory=dict)
     waiting: list[tuple[int, bytes]] = field(default_factory=list)
-    groups: dict[bytes, Group] = field(default_factory=dict)
+    groups: dict[bytes, FoldedGroup] = field(default_factory=dict)
 
     @classmethod
     def begun(
@@ -153,14 +154,14 @@ class _Call:
     def _indexed(
         cls, processor: ExpiringProcessor, store: Store, stream_time: int, newest: int
     ) -> Generator[None, None, _Call]:
-        """Make the index anew. Stream time is at least that of the latest row."""
+        """Rebuild the index. Stream time is at least that of the latest row."""
         store.load_space(GROUPS)
         yield
         ttl_ms = processor.expiry.ttl_ms
         complete = processor.folds.complete
         times = {key: complete(state)[0] for key, state in store.scan(GROUPS)}
         stream_time = max([stream_time, *times.values()])
-        timers = Timers.anew(store, 1, ttl_ms)
+        timers = Timers.cleared(store, 1, ttl_ms)
         call = cls(processor, store, timers, stream_time, max(newest, stream_time) - ttl_ms - 1)
         due = {key: time for key, time in times.items() if time <= call.limit}
         store.load(GROUPS, due)
@@ -182,7 +183,7 @@ class _Call:
         if time <= self.limit:
             heappush(self.waiting, (time, key))
 
-    def expired(self) -> Iterator[tuple[Group, bytes]]:
+    def expired(self) -> Iterator[tuple[FoldedGroup, bytes]]:
         """Empty the rows that are too old; yield each with its key, the oldest first."""
         waiting = self.waiting
         while waiting and self.is_late(waiting[0][0]):
@@ -196,7 +197,7 @@ class _Call:
         """Return whether a row of that time is too old."""
         return time < self.stream_time - self.processor.expiry.ttl_ms
 
-    def group(self, key: bytes) -> Group:
+    def group(self, key: bytes) -> FoldedGroup:
         """Return a group in its present state; the time of one that is not there is -1."""
         group = self.groups.get(key)
         if group is None:
@@ -226,7 +227,7 @@ class _Call:
         self.store.put(_META, _CLOCK, stored)
 
     def _index(self, times: Mapping[bytes, int]) -> None:
-        """Write the entries of rows anew; those that are not there have none."""
+        """Write the entries of rows again; those that are not there have none."""
         for key, time in times.items():
             _, entry = self.due.get(key, (_NEVER, None))
             if entry is not None:
@@ -243,7 +244,7 @@ def _log_late(record: Record, stream_time: int, log: LogError) -> None:
 
 
 def put_together(kept: Store, built: Store) -> None:
-    """Leave the later stream time of two states in ``built``; its index is made anew."""
+    """Leave the later stream time of two states in ``built``; its index is rebuilt later."""
     clocks = [clock for store in (kept, built) if (clock := store.get(_META, _CLOCK))]
     if clocks:
         built.put(_META, _CLOCK, [max(clock[0] for clock in clocks)])

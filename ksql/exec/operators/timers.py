@@ -46,7 +46,7 @@ class Timers:
         return cls(store, *([length_ms, []] if stored is None else stored))
 
     @classmethod
-    def anew(cls, store: Store, least_ms: int, open_ms: int) -> Timers:
+    def cleared(cls, store: Store, least_ms: int, open_ms: int) -> Timers:
         """Forget all keys, and begin with slots of another length."""
         stored = store.get(_META, _SLOTS)
         for slot in [] if stored is None else stored[1]:
