@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI, Response
 
@@ -118,6 +118,34 @@ def create_app(
     if with_console:
         console.install(app)
     api.describe(app, metadata.version("ksql-spark"), secured=users is not None)
+    return app
+
+
+SCRAPED: Final = frozenset(("/metrics", "/livez", "/readyz"))
+"""What the listeners of metrics answer, to everybody who reaches them."""
+
+
+def create_metrics_app(
+    context: AppContext, access: Access, headers: tuple[Header, ...] = ()
+) -> FastAPI:
+    """Return the application of ``metrics.listeners``: it knows ``SCRAPED`` and no users."""
+    app = FastAPI(
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        default_response_class=Response,
+    )
+    app.state.context = context
+    errors.install(app)
+    app.add_middleware(Compression)
+    guard(app, access)
+    if headers:
+        app.add_middleware(Headers, headers=headers)
+    app.add_middleware(RequestCounts, counts=context.requests, paths=SCRAPED)
+    app.add_middleware(Tracing)
+    routes = (*metrics.router.routes, *health.router.routes)
+    app.router.routes.extend(route for route in routes if getattr(route, "path", "") in SCRAPED)
     return app
 
 

@@ -1,5 +1,7 @@
 """The sockets that the server listens on, bound before anything else is started.
 
+Those of ``metrics.listeners`` answer scrapes and probes only, without a password.
+
 Source: ksqlDB server configuration reference, ``listeners``.
 """
 
@@ -9,7 +11,7 @@ import errno
 import logging
 import socket
 import ssl
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,14 +33,20 @@ log = logging.getLogger(__name__)
 DEFAULT = "http://127.0.0.1:8088"
 DEFAULT_PORT = 8088
 REGISTRY = "schema registry"
+METRICS = "metrics"
+METRICS_LISTENERS = "metrics.listeners"
 _REGISTRY_LISTENER = "ksql.schema.registry.listener"
+_EXAMPLES = {"listeners": DEFAULT, METRICS_LISTENERS: "http://0.0.0.0:9404"}
+_SCRAPES = 64  # connections to the listeners of metrics: scrapes and probes
 
 
 class BadListener(StartError):
     """A listener that is not an address this server can bind."""
 
-    def __init__(self, listener: str, why: str) -> None:
-        super().__init__(f"the listener '{listener}' {why}", hint=f"Example: listeners={DEFAULT}")
+    def __init__(self, listener: str, why: str, name: str = "listeners") -> None:
+        super().__init__(
+            f"the listener '{listener}' of {name} {why}", hint=f"Example: {name}={_EXAMPLES[name]}"
+        )
 
 
 class PortInUse(StartError):
@@ -46,11 +54,11 @@ class PortInUse(StartError):
 
     operator = False  # what is in the way may be gone at the next try
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, name: str = "listeners") -> None:
         super().__init__(
             f"port {port} on {host} is in use",
             detail="Another server may be running.",
-            hint=f"Stop it, or choose another port: -o listeners=http://{host}:{port + 1}",
+            hint=f"Stop it, or choose another port: -o {name}=http://{host}:{port + 1}",
         )
 
 
@@ -68,28 +76,33 @@ class Listener:
         return "https" if self.tls else "http"
 
 
-def parse_listeners(text: str) -> tuple[Listener, ...]:
-    """Return the addresses of the property ``listeners``.
+def parse_listeners(text: str, name: str = "listeners") -> tuple[Listener, ...]:
+    """Return the addresses of the property of that name.
 
     Raises: BadListener.
     """
-    return tuple(_parse(part) for part in comma_list(text))
+    return tuple(_parse(part, name) for part in comma_list(text))
 
 
-def _parse(text: str) -> Listener:
-    parts = urlsplit(text)
+def _parse(text: str, name: str) -> Listener:
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise BadListener(text, "has no valid host", name) from error
     if parts.scheme not in ("http", "https"):
-        raise BadListener(text, "is not a URL that starts with http:// or https://")
+        raise BadListener(text, "is not a URL that starts with http:// or https://", name)
     try:
         port = parts.port
     except ValueError as error:
-        raise BadListener(text, "has no valid port") from error
+        raise BadListener(text, "has no valid port", name) from error
+    if port is None and name == METRICS_LISTENERS:
+        raise BadListener(text, "has no port", name)
     return Listener(
         parts.hostname or "", DEFAULT_PORT if port is None else port, tls=parts.scheme == "https"
     )
 
 
-def bind(listeners: Sequence[Listener]) -> list[socket.socket]:
+def bind(listeners: Sequence[Listener], name: str = "listeners") -> list[socket.socket]:
     """Return sockets that listen already: nobody can take the port while the service starts.
 
     Raises: PortInUse, BadListener.
@@ -97,7 +110,7 @@ def bind(listeners: Sequence[Listener]) -> list[socket.socket]:
     bound: list[socket.socket] = []
     try:
         for listener in listeners:
-            bound.append(_bind(listener))  # noqa: PERF401 - those bound so far must be closable
+            bound.append(_bind(listener, name))  # noqa: PERF401 - those bound so far must be closable
     except StartError:
         for sock in bound:
             sock.close()
@@ -105,15 +118,15 @@ def bind(listeners: Sequence[Listener]) -> list[socket.socket]:
     return bound
 
 
-def _bind(listener: Listener) -> socket.socket:
+def _bind(listener: Listener, name: str) -> socket.socket:
     try:
         return listen(listener.host, listener.port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise PortInUse(listener.host, listener.port) from error
+            raise PortInUse(listener.host, listener.port, name) from error
         text = f"{listener.scheme}://{listener.host}:{listener.port}"
         why = error.strerror or str(error)
-        raise BadListener(text, f"cannot be bound: {why}") from error
+        raise BadListener(text, f"cannot be bound: {why}", name) from error
 
 
 def url_of(sock: socket.socket, scheme: str = "http") -> str:
@@ -129,6 +142,8 @@ class Listeners:
     listeners: tuple[Listener, ...]
     sockets: list[socket.socket]
     tls: Renewable | None
+    most: int | None = None
+    """How many connections they have at a time, if fewer than the settings permit."""
 
     @property
     def hosts(self) -> list[str]:
@@ -159,7 +174,7 @@ class Listeners:
         patience_s = settings.number("ksql.server.unread.timeout.ms") / 1000
         idle_s = settings.number("ksql.idle.connection.timeout.seconds")
         head_s = settings.number("ksql.server.head.timeout.ms") / 1000
-        connections = _connections(settings, raise_limit())
+        connections = _connections(settings, raise_limit(), self.most)
         return [
             HttpServer(app, sockets, grace_s, tls, patience_s, idle_s, head_s, connections)
             for sockets, tls in groups
@@ -172,7 +187,9 @@ class Listeners:
             sock.close()
 
 
-def _connections(settings: Settings, descriptors: int) -> Connections:
+def _connections(settings: Settings, descriptors: int, few: int | None) -> Connections:
+    if few is not None:
+        return Connections(few, few)
     configured = settings.number("ksql.server.connections.max")
     most = min(configured, descriptors // 2)
     if most < configured:
@@ -188,11 +205,37 @@ def open_doors(configuration: Mapping[str, str]) -> Listeners:
     """
     settings = Settings(configuration)
     named = (*settings.parts("listeners"), *comma_list(settings.text(INTERNAL)))
-    listeners = parse_listeners(",".join(dict.fromkeys(named)))
+    return _open(parse_listeners(",".join(dict.fromkeys(named))), configuration)
+
+
+def open_metrics(configuration: Mapping[str, str], doors: Listeners) -> Listeners:
+    """Bind the listeners of /metrics and the probes; ``doors`` are those of everything.
+
+    Raises: PortInUse, BadListener, and what ``server_context`` raises.
+    """
+    name = METRICS_LISTENERS
+    listeners = parse_listeners(",".join(dict.fromkeys(Settings(configuration).parts(name))), name)
+    for listener in listeners:
+        if listener.port and _same_place(listener, doors.listeners):
+            text = url(listener.host, listener.port, listener.scheme)
+            raise BadListener(text, "has the address of another listener of this server", name)
+    return _open(listeners, configuration, name, _SCRAPES)
+
+
+def _same_place(listener: Listener, others: Iterable[Listener]) -> bool:
+    return any((listener.host, listener.port) == (other.host, other.port) for other in others)
+
+
+def _open(
+    listeners: tuple[Listener, ...],
+    configuration: Mapping[str, str],
+    name: str = "listeners",
+    most: int | None = None,
+) -> Listeners:
     tls = None
     if any(listener.tls for listener in listeners):
         tls = Renewable(lambda: server_context(configuration))
-    return Listeners(listeners, bind(listeners), tls)
+    return Listeners(listeners, bind(listeners, name), tls, most)
 
 
 def registry_host(configuration: Mapping[str, str]) -> str:

@@ -18,16 +18,24 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.control.statements import FILE
 from ksql.core import KsqlError, ServerSecret, Settings, freeze_objects, raise_limit
-from ksql.http import Access
-from server.app import create_app
+from ksql.http import Access, HttpServer
+from server.app import create_app, create_metrics_app
 from server.console import ENABLED
 from server.context import AppContext
 from server.headers import configured_headers
-from server.listeners import REGISTRY, Listeners, open_doors, openness, registry_host
+from server.listeners import (
+    METRICS,
+    REGISTRY,
+    Listeners,
+    open_doors,
+    open_metrics,
+    openness,
+    registry_host,
+)
 from server.logs import FORMS, log_to_stderr
 from server.notify import notify
 from server.ownership import own_files
@@ -65,7 +73,7 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
     ignore_hangups()
     raise_limit()  # before anything is opened, and for the processes that are started
     users = Users.of(Settings(configuration))
-    doors = open_doors(configuration)
+    doors = _open(configuration)
     sys.stderr.write("ksql is starting: Kafka, Spark and the queries take 10 seconds or more\n")
     last = LastResort()
     service = build(configuration)
@@ -73,13 +81,35 @@ def run_server(configuration: Mapping[str, str], build: Build = build_service) -
         asyncio.run(_serve(service, doors, users, configuration, began, last))
     finally:
         last.disarm()
-        doors.close()
+        for listeners in doors:
+            listeners.close()
     return service.again
+
+
+class _Doors(NamedTuple):
+    """The listeners of everything, and those of /metrics and the probes."""
+
+    rest: Listeners
+    metrics: Listeners
+
+    def urls(self, service: ServerProcess) -> dict[str, str]:
+        """Return what is reached where besides REST, by name."""
+        urls = {METRICS: ", ".join(self.metrics.urls)} if self.metrics.listeners else {}
+        return {**urls, **service.addresses()}
+
+
+def _open(configuration: Mapping[str, str]) -> _Doors:
+    rest = open_doors(configuration)
+    try:
+        return _Doors(rest, open_metrics(configuration, rest))
+    except BaseException:
+        rest.close()
+        raise
 
 
 async def _serve(
     service: ServerProcess,
-    doors: Listeners,
+    doors: _Doors,
     users: Users | None,
     configuration: Mapping[str, str],
     began: float,
@@ -89,29 +119,24 @@ async def _serve(
     context = AppContext(
         service, "INITIALIZING", settings.number("ksql.healthcheck.interval.ms") / 1000
     )
-    app = create_app(
-        context=context,
-        access=Access.of(settings, doors.hosts),
-        users=users,
-        secret=ServerSecret.of(settings),
-        websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
-        headless=bool(settings.text(FILE)),
-        with_console=settings.flag(ENABLED),
-        headers=configured_headers(settings),
-        audited=settings.text(AUDIT).lower() == "statements",
-    )
-    servers = doors.servers(app, GRACE_S, settings)
-    known = () if users is None and not doors.ask_certificates else ("REST",)
-    reach = {"REST": doors.hosts, REGISTRY: [registry_host(configuration)]}
+    servers = _servers(context, doors, users, settings)
+    known = _known(doors, users)
+    reach = {
+        "REST": doors.rest.hosts,
+        METRICS: doors.metrics.hosts,
+        REGISTRY: [registry_host(configuration)],
+    }
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop_or_die, stop, last)
-    loop.add_signal_handler(signal.SIGHUP, FileRenewal(users, lambda: (doors.tls, service.tls)))
+    loop.add_signal_handler(
+        signal.SIGHUP, FileRenewal(users, lambda: (*(door.tls for door in doors), service.tls))
+    )
     service.on_lost = lambda: loop.call_soon_threadsafe(stop.set)
     answering = asyncio.gather(*(server.serve() for server in servers))
     try:
-        ready = functools.partial(_say_ready, service, doors.urls, reach, known, began)
+        ready = functools.partial(_say_ready, service, doors, reach, known, began)
         await _run(service, context, stop, ready)
     finally:
         notify("STOPPING=1")
@@ -125,6 +150,38 @@ async def _serve(
         for number in (*_SIGNALS, signal.SIGHUP):
             loop.remove_signal_handler(number)
         ignore_hangups()
+
+
+def _servers(
+    context: AppContext, doors: _Doors, users: Users | None, settings: Settings
+) -> list[HttpServer]:
+    """Return the servers of all listeners; those of /metrics know no users."""
+    headers = configured_headers(settings)
+    app = create_app(
+        context=context,
+        access=Access.of(settings, doors.rest.hosts),
+        users=users,
+        secret=ServerSecret.of(settings),
+        websocket_s=settings.number("ksql.websocket.connection.max.timeout.ms") / 1000,
+        headless=bool(settings.text(FILE)),
+        with_console=settings.flag(ENABLED),
+        headers=headers,
+        audited=settings.text(AUDIT).lower() == "statements",
+    )
+    scraped = create_metrics_app(context, Access.of(settings, doors.metrics.hosts), headers)
+    return [
+        *doors.rest.servers(app, GRACE_S, settings),
+        *doors.metrics.servers(scraped, GRACE_S, settings),
+    ]
+
+
+def _known(doors: _Doors, users: Users | None) -> list[str]:
+    """Return the names of the listeners that ask clients who they are."""
+    by_name = {
+        "REST": users is not None or doors.rest.ask_certificates,
+        METRICS: doors.metrics.ask_certificates,
+    }
+    return [name for name, asks in by_name.items() if asks]
 
 
 def _stop_or_die(stop: asyncio.Event, last: LastResort) -> None:
@@ -179,7 +236,7 @@ async def _run(
 
 def _say_ready(
     service: ServerProcess,
-    urls: Sequence[str],
+    doors: _Doors,
     reach: Mapping[str, Sequence[str]],
     known: Sequence[str],
     began: float,
@@ -187,15 +244,16 @@ def _say_ready(
     info = service.info()
     seconds = time.monotonic() - began
     sys.stdout.write(
-        f"ksql {info.version} is ready at {', '.join(urls)}"
+        f"ksql {info.version} is ready at {', '.join(doors.rest.urls)}"
         f" (service id {info.ksql_service_id}, started in {seconds:.1f} s)\n"
     )
-    for name, url in service.addresses().items():
+    places = doors.urls(service)
+    for name, url in places.items():
         sys.stdout.write(f"{name} at {url}\n")
     if service.headless:
         sys.stdout.write(f"headless: {service.headless}; clients can send no statements\n")
     notify("READY=1")
-    for line in openness({"REST", *service.addresses()}, reach, known):
+    for line in openness({"REST", *places}, reach, known):
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
