@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ksql.app.audit_topic import AuditTopic, audit_topic
 from ksql.app.configuration import SHARED, authentication
 from ksql.app.processing_log import FailureLog
 from ksql.cluster import Heartbeats, SingleServer
@@ -227,6 +228,22 @@ def on_change(views: ViewMaintainer, writer: SharedSender) -> Callable[[Catalog]
         writer.renew()
 
     return changed
+
+
+def audit(
+    settings: Settings,
+    writer: SharedSender,
+    admin: Admin,
+    host: str,
+    closers: list[Callable[[], object]],
+) -> AuditTopic | None:
+    """Return what copies the audit to its topic, and add its end to ``closers``; None without."""
+    topic = audit_topic(settings)
+    if topic is None:
+        return None
+    copied = AuditTopic(topic, writer, admin, settings.text("ksql.service.id"), host)
+    closers.append(copied.close)
+    return copied
 
 
 def command_rate(settings: Settings) -> CommandRate | None:

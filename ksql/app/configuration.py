@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from ksql.app.audit_topic import check_audit
 from ksql.cluster.replicas import own_server
 from ksql.control.log import SKIP, offsets_of
 from ksql.core import StartError, comma_list, directory
@@ -55,7 +56,7 @@ def check_configuration(settings: Settings) -> None:
     """Refuse values that some part of the service could not use.
 
     Raises: BadTopicPattern, BadSkip, BadRegistryListener, CannotShare, BadSecretFile, BadLedgerUrl,
-        SparkOpen, BadSparkSecret, EmbeddedOpen, BadConnectSetting, BadCredentials,
+        SparkOpen, BadSparkSecret, EmbeddedOpen, BadConnectSetting, BadAuditTopic, BadCredentials,
         BadClientProperty and the other errors of Kafka's settings.
     """
     if settings.flag(SHARED):
@@ -66,6 +67,7 @@ def check_configuration(settings: Settings) -> None:
     check_exposure(settings)
     check_clients(settings.server)
     check_connect(settings)
+    check_audit(settings)
     configured_url(settings, directory(settings))
 
 

@@ -386,6 +386,8 @@ class Node:
     def _open_services(self) -> None:
         self._writer = writer = SharedSender(self.kafka)
         self._closers.append(writer.close)
+        host = self.replicas.host
+        self.audit = compose.audit(self.settings, writer, self.admin, host, self._closers)
         self.engine.on_change = compose.on_change(self.views, writer)
         self.monitor = SparkMonitor(
             self.runner,

@@ -9,7 +9,13 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.kafka import processing_log, topic_watch
     from ksql.kafka.admin import Admin, Identity, StableEnd
-    from ksql.kafka.errors import KafkaUnreachable, OffsetsGone, ProducerFenced, UnknownTopic
+    from ksql.kafka.errors import (
+        KafkaUnreachable,
+        OffsetsGone,
+        ProducerFenced,
+        UnknownTopic,
+        WriteFailed,
+    )
     from ksql.kafka.groups import GroupMember, Groups
     from ksql.kafka.journal import Entry, Journal, OpenTransaction
     from ksql.kafka.leadership_log import KafkaLeadershipLog, LeadershipRecord
@@ -35,7 +41,7 @@ else:
         __name__,
         {
             "admin": "Admin Identity StableEnd",
-            "errors": "KafkaUnreachable OffsetsGone ProducerFenced UnknownTopic",
+            "errors": "KafkaUnreachable OffsetsGone ProducerFenced UnknownTopic WriteFailed",
             "groups": "GroupMember Groups",
             "journal": "Entry Journal OpenTransaction",
             "leadership_log": "KafkaLeadershipLog LeadershipRecord",
@@ -87,6 +93,7 @@ __all__ = [
     "TopicWatch",
     "UnknownTopic",
     "Watched",
+    "WriteFailed",
     "WriteOptions",
     "check_clients",
     "ids_of",

@@ -137,6 +137,7 @@ def _server(to: Families, facts: ServiceFacts) -> None:
     for reason in facts.unready:
         to.put("ksql_unready_reason", 1, reason)
     to.counts("ksql_http_requests", facts.requests)
+    to.counts("ksql_audit_records", facts.audit)
     to.put("ksql_leader", facts.leads)
     to.put("ksql_members", facts.members)
     for process, size in facts.memory.items():

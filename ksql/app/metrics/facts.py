@@ -114,3 +114,4 @@ class ServiceFacts:
     tables: Sequence[TableFacts] = ()
     reads: ReadFacts | None = None
     replacements: ReplacementFacts | None = None
+    audit: Counts = field(default_factory=dict)

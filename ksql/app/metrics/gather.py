@@ -73,6 +73,7 @@ def gather(
         tables=tuple(_tables(node, observer)),
         reads=_reads(node),
         replacements=_replacements(node) if leads else None,
+        audit={} if node.audit is None else node.audit.outcomes.counts(),
     )
 
 

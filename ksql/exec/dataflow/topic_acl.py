@@ -2,7 +2,7 @@
 
 A topic of Kafka's or of any service's own inner workings (command topics, changelogs, schemas,
 offsets) is closed, whatever the configuration says. A topic that ``ksql.readonly.topics`` matches,
-and the processing log, can be read and nothing else. Source:
+the processing log and the audit's topic can be read and nothing else. Source:
 docs/configuration.md#topics-that-no-setting-opens.
 """
 
@@ -49,7 +49,7 @@ class ReadOnlyTopic(StatementError):
             detail="It is internal to Kafka or to a ksql service, which would lose what it keeps "
             "there."
             if closed
-            else f"It is the processing log, or {READ_ONLY} names it.",
+            else f"It is the processing log or the audit's topic, or {READ_ONLY} names it.",
             hint="Choose another KAFKA_TOPIC."
             if closed
             else f"Choose another topic, or change {READ_ONLY} in the server's configuration.",
@@ -156,7 +156,8 @@ def _open(topic: str, settings: Settings) -> bool:
         return False
     configured = settings.text("ksql.logging.processing.topic.name")
     log = processing_log.topic_name(settings.text("ksql.service.id"), configured)
-    return topic != log and not matching(READ_ONLY, settings.text(READ_ONLY)).fullmatch(topic)
+    logs = (log, settings.text("ksql.audit.topic.name"))
+    return topic not in logs and not matching(READ_ONLY, settings.text(READ_ONLY)).fullmatch(topic)
 
 
 def plan_of(query: PersistentQuery) -> QueryPlan:

@@ -89,6 +89,7 @@ FACTS = ServiceFacts(
         open_pushes=1,
         by_source={"T": PullMetrics(total=5, failed=1, local=4, remote=2)},
     ),
+    audit={("written",): 4, ("lost",): 1},
     replacements=ReplacementFacts(
         outcomes={("CTAS_T_7", "in_place", "switched"): 1},
         gaps=durations(LONG_S, 0.3),
