@@ -12,6 +12,7 @@ from ksql.app.metrics import Metrics, Observer, gather
 from ksql.app.node import Node
 from ksql.app.readiness import NodeState, Readiness
 from ksql.app.statements import StatementService
+from ksql.app.tracing import open_tracing, untraced
 from ksql.cluster.replicas import own_scheme
 from ksql.control.statements import Health, RequestFailed, ServerInfo, StatementsOfCatalog, reports
 from ksql.core import NotReady, TokenScope
@@ -74,6 +75,7 @@ class KsqlService:
         self.statements = StatementService(self.node)
         self._now_ms = now_ms
         self._metrics = Metrics()
+        self._end_tracing: Callable[[], None] = untraced
         self._observer, self._readiness = self._observers()
 
     def _observers(self) -> tuple[Observer, Readiness]:
@@ -93,6 +95,7 @@ class KsqlService:
         if file is not None:
             read(file)  # before what takes long
         self._observer, self._readiness = self._observers()
+        self._end_tracing = open_tracing(self.node.settings)
         self.node.start()
         self.node.monitor.stalled = self._observer.stalled.warnings
         self._observer.start()
@@ -118,6 +121,8 @@ class KsqlService:
         """End everything, the last started first; a second call does nothing."""
         self._observer.close()
         self.node.stop()
+        self._end_tracing()
+        self._end_tracing = untraced
 
     @property
     def again(self) -> bool:

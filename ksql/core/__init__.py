@@ -138,6 +138,15 @@ if TYPE_CHECKING:
         persistent_query_id,
     )
     from ksql.core.secrets import HIDDEN, LEDGER_PASSWORD, is_secret, password, without_secrets
+    from ksql.core.spans import (
+        Attributes,
+        OpenSpan,
+        Tracer,
+        begun_span,
+        finished_span,
+        trace_with,
+        within_span,
+    )
     from ksql.core.structs import Form, Structs, form
     from ksql.core.tallies import LONG_S, SHORT_S, Counts, Durations, Histogram, Tally
     from ksql.core.timing import (
@@ -204,6 +213,7 @@ else:
                 "Row Written application_id persistent_query_id"
             ),
             "secrets": "HIDDEN LEDGER_PASSWORD is_secret password without_secrets",
+            "spans": "Attributes OpenSpan Tracer begun_span finished_span trace_with within_span",
             "structs": "Form Structs form",
             "log_context": (
                 "TRACEPARENT Trace carried log_fields note noting trace_of traced traceparent"
@@ -287,6 +297,7 @@ __all__ = [
     "UNKNOWN_WRITER",
     "WRAP_NEEDS_ONE_COLUMN",
     "AssertionFailed",
+    "Attributes",
     "BadRecord",
     "BeforeFormatZero",
     "CommandTimeout",
@@ -306,6 +317,7 @@ __all__ = [
     "NotReady",
     "NotSupportedYet",
     "Offset",
+    "OpenSpan",
     "OutRecord",
     "ParseError",
     "PartitionId",
@@ -331,11 +343,13 @@ __all__ = [
     "TokenScope",
     "TooManyRequests",
     "Trace",
+    "Tracer",
     "Trash",
     "TrashEntry",
     "UnknownName",
     "Written",
     "application_id",
+    "begun_span",
     "boot_s",
     "canonical",
     "carried",
@@ -346,6 +360,7 @@ __all__ = [
     "did_you_mean",
     "directory",
     "excerpt",
+    "finished_span",
     "form",
     "freeze_objects",
     "gathered",
@@ -375,12 +390,14 @@ __all__ = [
     "sync_folder",
     "token",
     "trace_of",
+    "trace_with",
     "traced",
     "traceparent",
     "transactional_id",
     "tuple_of",
     "versioned_json",
     "visible",
+    "within_span",
     "without_effect",
     "without_secrets",
     "write_atomically",

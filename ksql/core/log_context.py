@@ -23,13 +23,18 @@ _FORM: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f
 _NOTHING: Final[Mapping[str, str]] = {}
 _FIELDS: ContextVar[Mapping[str, str]] = ContextVar("log_fields", default=_NOTHING)
 _TRACE: ContextVar[str] = ContextVar("traceparent", default="")
+_PARENT: ContextVar[str] = ContextVar("parent_span", default="")
 
 
 class Trace(NamedTuple):
-    """A request's id, 32 hexadecimal digits, and the header that passes it on."""
+    """A request's id, 32 hexadecimal digits, and the header that passes it on.
+
+    ``parent`` is the header that the client has sent; empty if it was none.
+    """
 
     id: str
     header: str
+    parent: str = ""
 
 
 def trace_of(header: str, random_hex: Callable[[int], str] = secrets.token_hex) -> Trace:
@@ -39,7 +44,7 @@ def trace_of(header: str, random_hex: Callable[[int], str] = secrets.token_hex) 
     """
     match = _FORM.fullmatch(header.strip())
     if match is not None and _is_valid(match):
-        return Trace(match[2], match[0])
+        return Trace(match[2], match[0], match[0])
     new = random_hex(16)
     return Trace(new, f"00-{new}-{random_hex(8)}-00")
 
@@ -55,12 +60,29 @@ def _is_valid(match: re.Match[str]) -> bool:
 def traced(trace: Trace) -> Iterator[None]:
     """Have the events of a block carry the request's id."""
     fields = _FIELDS.set({**_FIELDS.get(), "request_id": trace.id})
-    header = _TRACE.set(trace.header)
+    header, parent = _TRACE.set(trace.header), _PARENT.set(trace.parent)
     try:
         yield
     finally:
+        _PARENT.reset(parent)
         _TRACE.reset(header)
         _FIELDS.reset(fields)
+
+
+@contextmanager
+def below(header: str) -> Iterator[None]:
+    """Have the span of that header be the parent of a block's, here and at other servers."""
+    trace, parent = _TRACE.set(header), _PARENT.set(header)
+    try:
+        yield
+    finally:
+        _PARENT.reset(parent)
+        _TRACE.reset(trace)
+
+
+def parent_span() -> str:
+    """Return the header of the span around the present work; empty if there is none."""
+    return _PARENT.get()
 
 
 def traceparent() -> str:

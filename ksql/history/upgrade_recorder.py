@@ -11,7 +11,7 @@ from ksql.control.statements import (
     UpgradeDifference,
     UpgradeReport,
 )
-from ksql.core import LONG_S, Durations, Millis, Offset, QueryId, Tally
+from ksql.core import LONG_S, Durations, Millis, Offset, QueryId, Tally, finished_span
 from ksql.history.entries import (
     KnownRebuild,
     KnownUpgrade,
@@ -49,10 +49,23 @@ class UpgradeMetrics:
     def ended(self, entry: UpgradeEntry, outcome: UpgradeOutcome) -> None:
         """Count one that was begun."""
         self.outcomes.add(entry.query_id, entry.mode, outcome.status)
+        _trace(entry, outcome)
         if outcome.status == "switched":
             self.durations.add(max(outcome.finished_ms - entry.begun_ms, 0) / 1000)
         if outcome.gap_ms is not None:
             self.gaps.add(outcome.gap_ms / 1000)
+
+
+def _trace(entry: UpgradeEntry, outcome: UpgradeOutcome) -> None:
+    attributes: dict[str, str | int] = {
+        "ksql.query": entry.query_id,
+        "ksql.replacement.kind": entry.mode,
+        "ksql.replacement.outcome": outcome.status,
+    }
+    if outcome.gap_ms is not None:
+        attributes["ksql.replacement.gap_ms"] = outcome.gap_ms
+    error = "" if outcome.status == "switched" else outcome.reason or outcome.status
+    finished_span("replacement", (entry.begun_ms, outcome.finished_ms), attributes, error)
 
 
 class UpgradeRecorder:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.core import KsqlError, PerHour, PerSecond, Settings, TooManyRequests
+from ksql.core import KsqlError, PerHour, PerSecond, Settings, TooManyRequests, begun_span
 from ksql.serving.read_metrics import ReadMetrics
 from ksql.serving.results import (
     freshness_of,
@@ -105,9 +105,12 @@ class Limits:
         """Start a query; one that waits for its table is started again, and counts then."""
         metrics = self.metrics
         began_s = metrics.clock()
+        traced = begun_span(kind) if kind == "pull" else None
 
         def end(failed: bool) -> None:
             metrics.ended(kind, began_s, failed=failed)
+            if traced is not None:
+                traced({}, "failed" if failed else "")
             on_end(failed)
 
         try:
@@ -117,8 +120,10 @@ class Limits:
         except TooManyRequests:
             metrics.refused(kind)
             raise
-        except KsqlError:
+        except KsqlError as error:
             metrics.ended(kind, began_s, failed=True)
+            if traced is not None:
+                traced({}, error.message)
             raise
         return LimitedStream(stream, bandwidth, end, metrics)
 

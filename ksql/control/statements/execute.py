@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from ksql.control.access import digest
 from ksql.control.engine.changes import applied
 from ksql.control.engine.context import Prepared
 from ksql.control.planning import rebuild
@@ -27,16 +28,22 @@ from ksql.control.statements import (
 )
 from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
 from ksql.control.statements.entities import ConsistencyToken, warned
+from ksql.control.statements.sandbox_topics import SandboxTopics
 from ksql.control.statements.services import ConditionPending, Request, Services
-from ksql.core import KsqlError, NotSupportedYet, QueryOnWrongEndpoint, StatementError
+from ksql.core import (
+    KsqlError,
+    NotSupportedYet,
+    QueryOnWrongEndpoint,
+    StatementError,
+    within_span,
+)
 from ksql.core.types import SqlType
-from ksql.exec import Topics
 from ksql.formats import SandboxRegistry
-from ksql.sql.catalog import Catalog, Topic
+from ksql.sql.catalog import Catalog
 from ksql.sql.syntax import Parsed, RawStatement, ast, parse_one, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ksql.control.engine.context import PlanningContext
     from ksql.control.statements.entities import Entity
@@ -47,36 +54,6 @@ if TYPE_CHECKING:
 _POLL_S = 0.1
 _REQUEST = "Request"
 """The kind of what is refused as a whole, before its first statement is carried out."""
-
-
-@dataclass
-class SandboxTopics:
-    """The real topics, and what statements before would make of them (None: deleted)."""
-
-    real: Topics
-    changed: dict[str, Topic | None] = field(default_factory=dict)
-
-    def describe(self, name: str) -> Topic | None:
-        """Return the topic as it would be."""
-        return self.changed[name] if name in self.changed else self.real.describe(name)
-
-    def identity(self, name: str) -> str:
-        """Return that of the real one; one that was pretended to be made has none."""
-        return "" if name in self.changed else self.real.identity(name)
-
-    def lost(self, name: str) -> int:
-        """Return that of the real one; one that was pretended to be made has lost nothing."""
-        return 0 if name in self.changed else self.real.lost(name)
-
-    def create(self, topic: Topic) -> bool:
-        """Pretend to create it."""
-        is_new = self.describe(topic.name) is None
-        self.changed[topic.name] = topic
-        return is_new
-
-    def delete(self, names: Iterable[str]) -> None:
-        """Pretend to delete."""
-        self.changed |= dict.fromkeys(names)
 
 
 def run(
@@ -136,7 +113,8 @@ class Execution:
         """
         while self._left:
             try:
-                self._carry_out(self._left[0])
+                with within_span("statement", _described(self._left[0]), ConditionPending):
+                    self._carry_out(self._left[0])
             except ConditionPending as waiting:
                 self._wait(waiting)
                 return None
@@ -173,6 +151,12 @@ class Execution:
         self._count(self._left[0], "failed")
         entities = [*self._done, *_token_entities(self._request, self._token)]
         return RequestFailed(error, self._left[0].raw.text, entities)
+
+
+def _described(checked: CheckedStatement) -> dict[str, str]:
+    """Return what a span says of a statement; its text may hold what nobody else is to see."""
+    kind = type(checked.parsed.statement).__name__
+    return {"ksql.statement.kind": kind, "ksql.statement.digest": digest(checked.raw.text)}
 
 
 def _token_entities(request: Request, token: Token | None) -> list[Entity]:

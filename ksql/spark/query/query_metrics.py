@@ -8,7 +8,7 @@ from collections import deque
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ksql.core import LONG_S, Durations, KsqlError, Tally
+from ksql.core import LONG_S, Durations, KsqlError, Tally, finished_span
 from ksql.exec import BuildProgress
 from ksql.spark.checkpoint.checkpoint import START_OFFSETS, read_starts, usable
 from ksql.spark.query.batch_limits import by_topic
@@ -218,7 +218,7 @@ class QueryMetrics:
             recent=self._lately.add(_millis(batch["timestamp"]), counted),
             late=before.late + counted.late,
         )
-        took_ms = self._count_time(batch)
+        took_ms = self._count_time(batch, rows_in)
         if took_ms and rows_in > self._largest:
             self._largest = rows_in
             self.totals = self.totals._replace(batch_rate=rows_in * 1000 / took_ms)
@@ -232,13 +232,15 @@ class QueryMetrics:
                 ahead_ms=ahead, ahead_since_ms=_millis(batch["timestamp"])
             )
 
-    def _count_time(self, batch: Mapping[str, Any]) -> int:
+    def _count_time(self, batch: Mapping[str, Any], rows_in: int) -> int:
         """Count how long a batch took; return it in ms, 0 for a trigger without a batch."""
         durations = batch.get("durationMs") or {}
         took_ms: int = durations.get("triggerExecution") or 0
         if "addBatch" in durations:
             self.batches.add(took_ms / 1000)
-            self.totals = self.totals._replace(finished_ms=_millis(batch["timestamp"]) + took_ms)
+            began_ms = _millis(batch["timestamp"])
+            self.totals = self.totals._replace(finished_ms=began_ms + took_ms)
+            finished_span("batch", (began_ms, began_ms + took_ms), _described(batch, rows_in))
         return took_ms
 
     def _sample(self, now: float) -> None:
@@ -258,6 +260,15 @@ def _read(spark_rows: int, seen: Mapping[str, Any]) -> int:
     """Return the records that a batch has read; Spark's rows may be ranges of them."""
     counts = [report["read"] for report in seen.values() if report.get("read") is not None]
     return sum(counts) if counts else spark_rows
+
+
+def _described(batch: Mapping[str, Any], rows_in: int) -> dict[str, str | int]:
+    """Return what a span says of a batch."""
+    return {
+        "ksql.query": batch.get("name") or "",
+        "ksql.batch": batch.get("batchId") or 0,
+        "ksql.batch.records_in": rows_in,
+    }
 
 
 def _millis(timestamp: str) -> int:

@@ -26,7 +26,7 @@ def zeros(count):
 
 @pytest.mark.parametrize("header", [HEADER, f" {HEADER} ", f"cc-{ID}-{SPAN}-01-more"])
 def test_a_header_gives_the_request_its_id_and_is_passed_on_as_it_is(header):
-    assert trace_of(header, zeros) == (ID, header.strip())
+    assert trace_of(header, zeros) == (ID, header.strip(), header.strip())
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_header_gives_the_request_its_id_and_is_passed_on_as_it_is(header):
     ],
 )
 def test_what_is_no_header_counts_as_none(header):
-    assert trace_of(header, zeros) == ("ab" * 16, f"00-{'ab' * 16}-{'ab' * 8}-00")
+    assert trace_of(header, zeros) == ("ab" * 16, f"00-{'ab' * 16}-{'ab' * 8}-00", "")
 
 
 def test_ids_hold_for_their_block_alone():

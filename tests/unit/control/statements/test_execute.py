@@ -7,7 +7,8 @@ import pytest
 from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements import entities as e
 from ksql.control.statements import execute as module
-from ksql.control.statements.execute import RequestFailed, SandboxTopics, is_distributed, session
+from ksql.control.statements.execute import RequestFailed, is_distributed, session
+from ksql.control.statements.sandbox_topics import SandboxTopics
 from ksql.core.errors import ServerError
 from ksql.exec.memory.driver import MemoryRunner
 from ksql.formats.schema_registry import MemoryRegistry, Schema
