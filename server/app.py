@@ -144,8 +144,9 @@ def create_metrics_app(
         app.add_middleware(Headers, headers=headers)
     app.add_middleware(RequestCounts, counts=context.requests, paths=SCRAPED)
     app.add_middleware(Tracing)
-    routes = (*metrics.router.routes, *health.router.routes)
-    app.router.routes.extend(route for route in routes if getattr(route, "path", "") in SCRAPED)
+    app.add_api_route("/metrics", metrics.own_metrics)
+    app.add_api_route("/livez", health.livez)
+    app.add_api_route("/readyz", health.readyz)
     return app
 
 

@@ -1,4 +1,4 @@
-"""Statements passed on to the leader: as they came, and the answer as it is.
+"""Statements, and looks at metrics, passed on to the leader, and its answer as it is.
 
 A request that was passed on once is marked, and is never passed on again.
 Source: ksqlDB developer guide, REST API, request properties.
@@ -10,7 +10,7 @@ import json
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 import httpx
@@ -33,6 +33,7 @@ PASSED_ON: Final = "request.ksql.internal.request"
 _LOOK_S: Final = 1.0
 _HEADERS: Final = ("authorization", "accept", "content-type")
 _TIMEOUT: Final = httpx.Timeout(5.0, read=None)  # a statement takes as long as it takes
+_LOOK_TIMEOUT: Final = httpx.Timeout(5.0)  # what is looked at is in memory
 
 
 class ServerAway(NotReady):
@@ -72,7 +73,7 @@ def passed_on(properties: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LeaderProxy:
-    """A request on its way to the leader: its path, body and headers.
+    """A request on its way to the leader: its path, body and headers; a GET has no body.
 
     ``trace`` is the header traceparent that it is passed on with, ``address`` the client's.
     """
@@ -86,6 +87,7 @@ class LeaderProxy:
     user: str = ""
     trace: str = ""
     address: str = ""
+    method: Literal["GET", "POST"] = "POST"
 
     def send(self, client: httpx.Client, leader: Callable[[], bool]) -> Answer:
         """Return what the server answers; wait for as long as it is ``leader``.
@@ -104,7 +106,7 @@ class LeaderProxy:
 
     def _ask(self, client: httpx.Client, pending: Future[Answer]) -> None:
         try:
-            pending.set_result(self._post(client))
+            pending.set_result(self._answered(client))
         except Exception as problem:  # noqa: BLE001 - raised where it is waited for
             pending.set_exception(problem)
 
@@ -115,32 +117,53 @@ class LeaderProxy:
             headers[TRACEPARENT] = self.trace
         if self.secret is not None:
             headers.pop("authorization", None)
-            headers[HEADER] = self.secret.token("POST", self.path, str(self.server))
+            headers[HEADER] = self.secret.token(self.method, self.path, str(self.server))
             if self.user:
                 headers[USER_HEADER] = quote(self.user)
             if self.address:
                 headers[ADDRESS_HEADER] = quote(self.address)
         return headers
 
-    def _post(self, client: httpx.Client) -> Answer:
-        text = from_json(
-            self.body
-        )  # by the parser that has taken the body here: no other takes all
-        text["requestProperties"] = (text.get("requestProperties") or {}) | {PASSED_ON: True}
+    def _answered(self, client: httpx.Client) -> Answer:
+        url = f"{self.scheme}://{self.server}{quote(self.path)}"
         try:
-            answer = client.post(
-                f"{self.scheme}://{self.server}{self.path}",
-                content=json.dumps(text).encode(),
-                headers=self._sent(),
-                timeout=_TIMEOUT,
-            )
+            if self.method == "GET":
+                answer = client.get(url, headers=self._sent(), timeout=_LOOK_TIMEOUT)
+            else:
+                body = _marked(self.body)
+                answer = client.post(url, content=body, headers=self._sent(), timeout=_TIMEOUT)
         except (httpx.HTTPError, RuntimeError) as problem:  # also of a client that was closed
             raise ServerAway(self.server, str(problem) or type(problem).__name__) from problem
         return Answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
 
 
+def _marked(body: bytes) -> bytes:
+    """Return a body with the mark that it was passed on."""
+    text = from_json(body)  # by the parser that has taken the body here: no other takes all
+    text["requestProperties"] = (text.get("requestProperties") or {}) | {PASSED_ON: True}
+    return json.dumps(text).encode()
+
+
+async def from_leader(context: AppContext, request: Request) -> Answer | None:
+    """Return what the leader answers to a GET of the request's path; None if this server leads.
+
+    The parameters of the request are left out, so that the leader answers for itself.
+    Raises: ServerAway, and NotReady while no server leads.
+    """
+    if not context.service.is_follower:
+        return None
+    leader = await context.call(context.service.leader)
+    return await pass_on(context, request, leader, request.scope["path"], b"", method="GET")
+
+
 async def pass_on(
-    context: AppContext, request: Request, server: Server, path: str, body: bytes
+    context: AppContext,
+    request: Request,
+    server: Server,
+    path: str,
+    body: bytes,
+    *,
+    method: Literal["GET", "POST"] = "POST",
 ) -> Answer:
     """Return what the leader answers to a body, for as long as the client of a request waits.
 
@@ -149,7 +172,9 @@ async def pass_on(
     service = context.service
     headers, user = request.headers, user_of(request.scope)
     secret, trace, address = service.secret, traceparent(), address_of(request.scope)
-    proxy = LeaderProxy(server, service.scheme, path, body, headers, secret, user, trace, address)
+    proxy = LeaderProxy(
+        server, service.scheme, path, body, headers, secret, user, trace, address, method
+    )
     tls = service.tls
     gone = Event()
 

@@ -44,7 +44,7 @@ _OF_ALL: Final = (
     DOCS,
     CONSOLE,
 )
-_HISTORY: Final = "/metrics/history/"
+HISTORY: Final = "/metrics/history/"
 _OF_OPERATORS: Final = ("/metrics", "/clusterStatus", "/stores/standings")
 _FREE: Final = frozenset((*_BY_STATEMENT, *_OF_ALL))
 _FREE_BELOW: Final = ("/status/", "/upgrades/", "/is_valid_property/", FILES + "/", CONSOLE + "/")
@@ -58,7 +58,7 @@ def needs_of(path: str) -> tuple[Need, ...]:
     """Return the rights that a request to that path needs, besides those of its statements."""
     if path in _FREE or path.startswith(_FREE_BELOW) or _RECORDS.fullmatch(path):
         return ()
-    if path in _OF_OPERATORS or path.startswith(_HISTORY) or _HOSTS.fullmatch(path):
+    if path in _OF_OPERATORS or path.startswith(HISTORY) or _HOSTS.fullmatch(path):
         return OPERATION
     return ADMINISTRATION
 

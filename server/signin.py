@@ -29,7 +29,7 @@ from ksql.control.access import ALL, NONE, Grants, NotPermitted, Requester, acti
 from ksql.core import FILE, HEADER, KsqlError, excerpt
 from server.errors import body_of, response_of
 from server.guesses import Brake, TooManyGuesses
-from server.paths import ONLY_SERVERS, needs_of
+from server.paths import HISTORY, ONLY_SERVERS, needs_of
 from server.users import Forbidden, Unauthorized
 from server.wire import JSON
 
@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from server.users import Users
 
 
-PASSED_ON: Final = frozenset({"/ksql", "/ksql/terminate", "/close-query", "/stores/standings"})
-"""What servers ask one another, and users ask servers."""
+PASSED_ON: Final = frozenset(
+    {"/ksql", "/ksql/terminate", "/close-query", "/stores/standings", "/metrics"}
+)
+"""What servers ask one another, and users ask servers; so are the paths below ``HISTORY``."""
 SHOWN: Final = "ksql.server"
 """The mark in a scope that its request is another server's."""
 USER: Final = "ksql.user"
@@ -52,7 +54,7 @@ USER_HEADER: Final = "ksql-user"
 """The user for whom another server passes a request on; nobody else is believed."""
 ADDRESS_HEADER: Final = "ksql-address"
 """The address from which that user has sent it; likewise."""
-_OF_USERS: Final = frozenset({"/ksql", "/ksql/terminate"})
+_OF_USERS: Final = frozenset({"/ksql", "/ksql/terminate", "/metrics"})
 """What a server asks for a user only, never for itself."""
 AUDIT_LOG: Final = logging.getLogger("ksql.audit")
 
@@ -82,11 +84,12 @@ class InternalAuth:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Mark a server's request; refuse others where only servers may ask."""
         path = scope.get("path", "")
-        if scope["type"] != "http" or (path not in ONLY_SERVERS and path not in PASSED_ON):
+        passed_on = path in PASSED_ON or path.startswith(HISTORY)
+        if scope["type"] != "http" or (path not in ONLY_SERVERS and not passed_on):
             await self._app(scope, receive, send)
         elif self._is_servers(scope):
             await self._app({**scope, SHOWN: True, USER: _passed_on(scope)}, receive, send)
-        elif path in PASSED_ON:
+        elif passed_on:
             await self._app(scope, receive, send)
         else:
             refusal = response_of(ServersOnly(path))
@@ -100,6 +103,10 @@ class InternalAuth:
             return False
         token = shown[0].decode("latin-1")
         return self._secret.accepts(token, scope["method"], scope["path"], self._own())
+
+
+def _is_of_users(path: str) -> bool:
+    return path in _OF_USERS or path.startswith(HISTORY)
 
 
 def _passed_on(scope: Scope, header: str = USER_HEADER) -> str:
@@ -197,7 +204,7 @@ class SignIn:
             return ALL
         if name:
             return self._users.grants(name)
-        by_itself = SHOWN in scope and scope["path"] not in _OF_USERS
+        by_itself = SHOWN in scope and not _is_of_users(scope["path"])
         return ALL if by_itself else NONE
 
     async def _refusal(self, name: str, password: str, scope: Scope) -> KsqlError | None:

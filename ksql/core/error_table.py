@@ -203,6 +203,13 @@ NO_HISTORY: Final = ErrorRow(
     hint="Ask again later. SHOW UPGRADES; shows those that the service itself knows.",
     code=50300,
 )
+REPLACED_MEANWHILE: Final = ErrorRow(
+    StatementError,
+    "{query} was not replaced: the plan that runs is not the expected one",
+    detail="The plan of the command at offset {expected} was expected. {now}.",
+    hint="Look at the statement that it has now (EXPLAIN), and begin with that.",
+    code=40901,
+)
 REBUILD_UNDER_WAY: Final = ErrorRow(
     StatementError,
     "{query_id} is being rebuilt by another statement",

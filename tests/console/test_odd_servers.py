@@ -220,6 +220,29 @@ def test_a_standby_says_that_it_does_not_run_the_queries(console):
         opened.sees("follows")
         opened.open("queries")
         opened.page.locator(".box.bad").wait_for()
+        opened.sees("Rates, lags and charts are missing")
+
+
+class Leading(FakeService):
+    """The server that leads; it knows the name by which others reach it."""
+
+    def metrics(self, accept, unready, requests):
+        host = self.host
+        return f'ksql_leader 1.0\nksql_server_info{{host="{host}"}} 1.0\n'.encode(), "text/plain"
+
+
+def test_a_standby_names_the_leader_and_shows_its_numbers(console):
+    far = Leading()
+    with at(far) as (leader, _):
+        far.host = leader.removeprefix("http://")
+        host, port = far.host.split(":")
+        with at(Standby(other=Server(host, int(port)))) as (url, _):
+            opened = console(url, "cluster")
+            link = opened.page.get_by_role("link", name=far.host)
+            link.wait_for()
+            assert link.get_attribute("href") == f"{leader}/console#/cluster"
+            opened.open("lineage")
+            opened.sees("Rates, lags and charts are passed on from there")
 
 
 def test_many_queries_are_drawn(console):

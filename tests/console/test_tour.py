@@ -190,7 +190,12 @@ def a_replacement_switches(console, server):
 def a_rebuild_is_watched_and_rolled_back(console, server):
     console.press("Replace…")
     console.write(f"{BIKES}, SUM(metres) AS metres FROM rides GROUP BY bike;", within="dialog")
+    start = console.page.get_by_label("Read from")
+    assert start.is_disabled()
     console.page.get_by_label("Mode").select_option("rebuild")
+    start.fill("earliest")
+    start.press("Enter")
+    console.sees("START_MODE = 'earliest'", within="dialog")
     console.press("Compare")
     console.sees("A rebuild would read")
     console.press("Replace the query")
@@ -283,6 +288,9 @@ def test_two_tabs_that_replace_the_same_query(console, server):
     first.page.locator("dialog .verdict", has_text="Created query").wait_for()
     second.press("Replace the query")
     second.sees("The query was replaced meanwhile")
+    again = {"ksql.upgrade.expected.offset": "0"}
+    refused = server.http.post("/ksql", {"ksql": f"{TWICE} n > 2;", "streamsProperties": again})
+    assert (refused.status_code, refused.json()["error_code"]) == (409, 40901)
     statement = server.http.one(f"EXPLAIN {query};")["queryDescription"]["statementText"]
     assert statement.endswith("WHERE n > 1;")
     server.http.ksql(f"TERMINATE {query};")

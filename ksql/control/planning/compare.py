@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ksql.control.engine.errors import BESIDE, UpgradeRefused
 from ksql.control.planning import rebuild
+from ksql.control.planning.expected import check_expected
 from ksql.control.planning.properties import STORE
 from ksql.core import KsqlError, Settings, StatementError, canonical
 from ksql.core.types import Column, Format, Role, as_written, capabilities
@@ -86,9 +87,11 @@ class Compared:
 def queries(resolved: ResolvedQuery, planned: PlannedQuery, inputs: PlanningInputs) -> Compared:
     """Put the new plan on the old one's id and state, if there is an old one.
 
-    Raises: UpgradeRefused, with all reasons at once.
+    Raises: UpgradeRefused, with all reasons at once; REPLACED_MEANWHILE.
     """
     existing, writer = resolved.existing, resolved.writer
+    if resolved.statement.or_replace and writer is None:
+        check_expected(None, resolved.statement.name, inputs.settings)
     if existing is None:
         return Compared(rebuild.starting(planned.plan, resolved.start))
     if writer is None:
@@ -114,8 +117,9 @@ def queries(resolved: ResolvedQuery, planned: PlannedQuery, inputs: PlanningInpu
 def replacement(new: Replacement, inputs: PlanningInputs) -> Compared:
     """Put the new plan on a running query's id, and on its state if it is replaced in place.
 
-    Raises: UpgradeRefused, with all reasons at once.
+    Raises: UpgradeRefused, with all reasons at once; REPLACED_MEANWHILE.
     """
+    check_expected(new.writer, new.existing.name, inputs.settings)
     rebuild.check_none(new.writer, inputs.catalog)
     old = codec.loads(new.writer.plan, inputs.functions)
     if new.mode == "backfill":

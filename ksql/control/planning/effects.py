@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from ksql.control.engine.changes import BeginRebuild, PutQuery, PutSource
 from ksql.control.engine.context import PlanningInputs, Prepared, command_id, with_settings
 from ksql.control.planning import rebuild, schemas
+from ksql.control.planning.expected import stated_properties
 from ksql.control.planning.properties import STORE
 from ksql.core import FIRST, QueryId
 from ksql.sql.catalog import PersistentQuery, Rebuild
@@ -180,7 +181,7 @@ def _new_query(
 
 def _stated(inputs: PlanningInputs, store: str | None) -> dict[str, str]:
     """Return the properties that the session or the statement states for its query."""
-    stated = dict(inputs.settings.overrides)
+    stated = stated_properties(inputs.settings)
     return stated if store is None else {**stated, STORE: store}
 
 

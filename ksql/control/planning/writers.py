@@ -21,6 +21,7 @@ from ksql.control.engine.context import (
 )
 from ksql.control.engine.errors import BadProperty, DoesNotExist
 from ksql.control.planning import compare, effects, plan_queries, rebuild, resolve
+from ksql.control.planning.expected import stated_properties
 from ksql.control.planning.properties import With
 from ksql.core import (
     OTHER_ID,
@@ -153,7 +154,7 @@ def _query(
 ) -> PersistentQuery:
     """Return the query under its id, with the new plan and what the statement states for it."""
     old = resolved.writer
-    stated = inherited_properties(dict(old.properties), dict(inputs.settings.overrides))
+    stated = inherited_properties(dict(old.properties), stated_properties(inputs.settings))
     return replace(
         old,
         sources=planned.reads,

@@ -351,6 +351,7 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
         consumer_group_id=_group(query, request),
         query_type=_query_type(query),
         state=health.state,
+        plan_offset=query.offset,
     )
 
 

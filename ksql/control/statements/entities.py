@@ -181,7 +181,10 @@ class TaskMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryDescription:
-    """A query, its plan and how it does; ``upgrade`` is its last one, or that of a dry run."""
+    """A query, its plan and how it does; ``upgrade`` is its last one, or that of a dry run.
+
+    ``plan_offset`` is the offset of the command that gave it its plan; None if it does not run.
+    """
 
     id: str
     statement_text: str
@@ -199,6 +202,7 @@ class QueryDescription:
     consumer_group_id: str | None = None
     state: str | None = None
     upgrade: UpgradeReport | None = field(default=None, metadata=OMIT_NONE)
+    plan_offset: int | None = field(default=None, metadata=OMIT_NONE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,9 @@ export async function get(path, { signal, also = [] } = {}) {
   return parse(await response.text());
 }
 
+/** The error code of a replacement whose query runs another plan than the expected one. */
+export const REPLACED_MEANWHILE = 40901;
+
 /** GET a path whose answer is plain text. */
 export async function getText(path, { signal } = {}) {
   const response = await ask(path, { signal, headers: { accept: "text/plain" } });

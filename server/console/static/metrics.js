@@ -75,6 +75,8 @@ class LiveMetrics {
     this.queries = new Map();
     this.at = 0;
     this.error = null;
+    this.leader = null;
+    this.leaderError = null;
   }
 
   subscribe(listener) {
@@ -98,13 +100,32 @@ class LiveMetrics {
     try {
       const now = performance.now();
       this.raw = parseMetrics(await getText("/metrics"));
-      this.queries = withRates(queriesOf(this.raw), this.queries, (now - this.at) / 1000);
+      const leading = this.value("ksql_leader") === 0 ? await this.lookAtLeader() : this.raw;
+      this.queries = withRates(queriesOf(leading), this.queries, (now - this.at) / 1000);
       this.at = now;
       this.error = null;
     } catch (error) {
       this.error = error;
       this.at ||= performance.now();
     }
+  }
+
+  /** Return the metrics of the server that runs the queries, which this one passes on. */
+  async lookAtLeader() {
+    try {
+      const metrics = parseMetrics(await getText("/metrics?server=leader"));
+      this.leader = metrics.get("ksql_server_info")?.[0]?.labels.host ?? null;
+      this.leaderError = null;
+      return metrics;
+    } catch (error) {
+      this.leaderError = error;
+      return new Map();
+    }
+  }
+
+  /** Whether another server runs the queries. */
+  get follows() {
+    return this.value("ksql_leader") === 0;
   }
 
   /** The value of a metric without labels; null if it is not there. */

@@ -1,23 +1,24 @@
 // The replacement of a running query as a dialog: edit, compare, confirm, watch the switch.
 
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
-import { ApiError, get, one, quote, run } from "./api.js";
+import { ApiError, get, one, quote, REPLACED_MEANWHILE, run } from "./api.js";
 import { clauses, sideBySide } from "./diff.js";
 import { Editor, mark } from "./editor.js";
-import { modeOf, replacementOf, withMode } from "./replacement.js";
+import { modeOf, optionOf, replacementOf, withMode, withOption } from "./replacement.js";
 import { offsetOf } from "./split.js";
 import { Progress } from "./upgradeprogress.js";
 import { UpgradeReport } from "./upgradereport.js";
 import { Confirmed, Dialog, ErrorBox } from "./ui.js";
 
 const WATCH_MS = 1_000;
+const START = "START_MODE";
 const MODES = [["", "in place"], ["auto", "in place, else rebuild"], ["rebuild", "rebuild"], ["backfill", "backfill of added aggregates"]];
 
-/** Return what a replacement is of: the query's id, its statement, and its result as statements name it. */
+/** Return what a replacement is of: the query's id, statement and plan, and its result as statements name it. */
 export function targetOf(query) {
   const isInsert = /^\s*INSERT\b/i.test(query.statementText);
   const name = isInsert ? `QUERY ${quote(query.id)}` : quote(query.sinks[0]);
-  return { id: query.id, statement: query.statementText, name };
+  return { id: query.id, statement: query.statementText, plan: query.planOffset, name };
 }
 
 /** Two statements, side by side. */
@@ -33,11 +34,6 @@ class ReplacedMeanwhile extends ApiError {
   constructor() {
     super("The query was replaced meanwhile, by somebody else or in another tab.\nClose this dialog and begin with the statement that it has now.");
   }
-}
-
-async function checkUnchanged(target) {
-  const { queryDescription } = await one(`EXPLAIN ${quote(target.id)};`);
-  if (queryDescription.statementText !== target.statement) throw new ReplacedMeanwhile();
 }
 
 async function explained(text, wantsSample) {
@@ -63,14 +59,17 @@ function Edit({ text, setText, error, busy, onCompare }) {
     const at = position ? offsetOf(text, position.line, position.column) - "EXPLAIN ".length : 0;
     mark(view.current, position ? [{ from: Math.max(at, 0), to: at + 1, message: error.message }] : []);
   }, [error]);
-  const choose = (mode) => {
-    setText(withMode(text, mode));
+  const change = (next) => {
+    setText(next);
     setDocId(docId + 1);
   };
   return html`<${Editor} docId=${docId} text=${text} onChange=${setText} keys=${keys} handle=${view} />
     <${ErrorBox} error=${error} />
-    <div class="bar"><label>Mode <select aria-label="Mode" value=${modeOf(text)} onChange=${(event) => choose(event.target.value)}>
+    <div class="bar"><label>Mode <select aria-label="Mode" value=${modeOf(text)} onChange=${(event) => change(withMode(text, event.target.value))}>
         ${MODES.map(([key, label]) => html`<option value=${key}>${label}</option>`)}</select></label>
+      <label>Read from <input aria-label="Read from" list="starts" size="20" placeholder="earliest" value=${optionOf(text, START)} disabled=${modeOf(text) === ""}
+        title="START_MODE of a rebuild: earliest, now, or a time such as 2026-11-02T10:00:00" onChange=${(event) => change(withOption(text, START, event.target.value.trim()))} />
+        <datalist id="starts"><option value="earliest" /><option value="now" /></datalist></label>
       <label><input type="checkbox" checked=${sample} onChange=${(event) => setSample(event.target.checked)} /> compare both plans over the last 1,000 records</label>
       <span class="grow"></span><button class="main" disabled=${busy} onClick=${() => onCompare(sample)}>Compare</button></div>`;
 }
@@ -117,8 +116,12 @@ function Switched({ target, done, onClose }) {
     <p class="buttons"><button class="main" onClick=${onClose}>Close</button></p>`;
 }
 
-async function replace(text) {
-  const { commandStatus, upgrade, warnings } = await one(text);
+/** Replace the plan that the dialog has begun with; the server refuses if another one runs by now. */
+async function replace(text, { plan }) {
+  const properties = plan === undefined ? {} : { "ksql.upgrade.expected.offset": String(plan) };
+  const { commandStatus, upgrade, warnings } = await one(text, { properties }).catch((error) => {
+    throw error.code === REPLACED_MEANWHILE ? new ReplacedMeanwhile() : error;
+  });
   const isRebuild = upgrade !== undefined && upgrade.switch === undefined;
   return { message: [commandStatus.message, ...warnings.map(({ message }) => message)].join("\n"), report: isRebuild ? null : upgrade, isRebuild };
 }
@@ -151,8 +154,7 @@ export function ReplaceDialog({ target: given, text: begun, onClose }) {
     setStep(1);
   });
   const confirm = () => attempt(async () => {
-    await checkUnchanged(target);
-    setDone(await replace(ended()));
+    setDone(await replace(ended(), target));
     setStep(2);
   });
   return html`<${Dialog} title=${`Replace ${target.id}`} onClose=${onClose} wide>

@@ -1,7 +1,7 @@
 // The text of a replacement, made from that of a running query.
 
-import { quote } from "./api.js";
-import { uncommented, words } from "./split.js";
+import { literal, quote } from "./api.js";
+import { words } from "./split.js";
 
 const isWord = (token, text) => token?.text.toUpperCase() === text;
 
@@ -31,19 +31,20 @@ function placeOfWith(tokens) {
   return { as, at };
 }
 
-/** Return the statement with another REPLACE_MODE; "" takes it out. */
-export function withMode(statement, mode) {
+/** Return the statement with another value of an option in WITH; "" takes it out. */
+export function withOption(statement, name, value) {
   const tokens = words(statement);
   const { as, at } = placeOfWith(tokens);
-  const stated = tokens.findIndex((token, index) => at >= 0 && index > at && index < as && isWord(token, "REPLACE_MODE"));
-  if (stated >= 0 && mode) return replaced(statement, tokens[stated + 2], `'${mode}'`);
-  if (stated >= 0) return withoutMode(statement, tokens, stated, at);
-  if (!mode || as < 0) return statement;
-  if (at >= 0) return replaced(statement, tokens[at + 1], `(REPLACE_MODE = '${mode}', `);
-  return replaced(statement, tokens[as], `WITH (REPLACE_MODE = '${mode}') AS`);
+  const stated = tokens.findIndex((token, index) => at >= 0 && index > at && index < as && isWord(token, name));
+  if (stated >= 0 && value) return replaced(statement, tokens[stated + 2], literal(value));
+  if (stated >= 0) return withoutOption(statement, tokens, stated, at);
+  if (!value || as < 0) return statement;
+  const option = `${name} = ${literal(value)}`;
+  if (at >= 0) return replaced(statement, tokens[at + 1], isWord(tokens[at + 2], ")") ? `(${option}` : `(${option}, `);
+  return replaced(statement, tokens[as], `WITH (${option}) AS`);
 }
 
-function withoutMode(statement, tokens, stated, at) {
+function withoutOption(statement, tokens, stated, at) {
   const next = tokens[stated + 3];
   const isFirst = stated === at + 2;
   const isAlone = isFirst && isWord(next, ")");
@@ -52,8 +53,21 @@ function withoutMode(statement, tokens, stated, at) {
   return `${statement.slice(0, from).trimEnd()} ${statement.slice(to).trimStart()}`;
 }
 
-/** Return the REPLACE_MODE that a statement states; "" without one. */
+/** Return the statement with another REPLACE_MODE; "" takes it out, and START_MODE with it, which is of rebuilds only. */
+export function withMode(statement, mode) {
+  return withOption(mode ? statement : withOption(statement, "START_MODE", ""), "REPLACE_MODE", mode);
+}
+
+/** Return the value of an option that a statement states; "" without one. */
+export function optionOf(statement, name) {
+  const tokens = words(statement);
+  const { as, at } = placeOfWith(tokens);
+  const stated = tokens.findIndex((token, index) => at >= 0 && index > at && index < as && isWord(token, name));
+  const value = stated < 0 ? "" : (tokens[stated + 2]?.text ?? "");
+  return value.startsWith("'") ? value.slice(1, -1).replaceAll("''", "'") : "";
+}
+
+/** Return the REPLACE_MODE that a statement states, in small letters; "" without one. */
 export function modeOf(statement) {
-  const match = /\bREPLACE_MODE\s*=\s*'(\w+)'/i.exec(uncommented(statement));
-  return match ? match[1].toLowerCase() : "";
+  return optionOf(statement, "REPLACE_MODE").toLowerCase();
 }

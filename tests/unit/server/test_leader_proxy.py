@@ -257,3 +257,55 @@ def test_the_id_of_a_request_goes_along():
             assert ask(near, "POST", "/ksql", json=BODY, headers=headers).status_code == 200
     assert traces[0] == (header, "4bf92f3577b34da6a3ce929d0e0e4736")
     assert traces[1][0].startswith(f"00-{traces[1][1]}-")
+
+
+class Numbers(FakeService):
+    """A server with metrics and history of its own."""
+
+    def metrics(self, accept, unready, requests):
+        return f"{self.host} {accept}\n".encode(), "text/plain; version=1"
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/history/CSAS_X_1"])
+def test_a_follower_shows_the_leader_s_numbers_to_who_asks_for_them(path):
+    with leader(Numbers(host="far")) as server:
+        near = Numbers(host="near", other=server)
+        own, of_leader = (ask(near, "GET", f"{path}{more}") for more in ("", "?server=leader"))
+    direct = ask(Numbers(host="far"), "GET", path)
+    assert (of_leader.status_code, of_leader.text) == (200, direct.text)
+    assert of_leader.headers["content-type"] == direct.headers["content-type"]
+    assert path != "/metrics" or own.text.startswith("near ")
+
+
+def test_the_leader_itself_answers_for_itself():
+    answer = ask(Numbers(host="far"), "GET", "/metrics?server=leader")
+    assert answer.text.startswith("far ")
+    assert ask(Numbers(), "GET", "/metrics?server=other").status_code == 400
+
+
+def test_a_leader_that_is_away_is_an_error_of_that_request_alone():
+    near = Numbers(host="near", other=Server("127.0.0.1", 1))
+    answer = ask(near, "GET", "/metrics?server=leader")
+    assert (answer.status_code, "127.0.0.1:1" in answer.json()["message"]) == (503, True)
+    assert ask(near, "GET", "/metrics").status_code == 200
+
+
+def test_servers_that_know_one_another_show_numbers_to_a_user_without_its_password():
+    secret = ServerSecret(b"a secret of the servers")
+    users = Users("realm", {"ann": ("word", frozenset())})
+    sock = listen("127.0.0.1", 0)
+    server = Server("127.0.0.1", sock.getsockname()[1])
+    context = AppContext(Numbers(host=str(server)))
+    http = HttpServer(create_app(context=context, users=users, secret=secret), [sock], 1)
+    http.start("far")
+    try:
+        near = Numbers(host="near", other=server, secret=secret)
+        app = create_app(near, users=users, secret=secret)
+        for path in ("/metrics", "/metrics/history/CSAS_X_1"):
+            url = f"{path}?server=leader"
+            assert ask(near, "GET", url, app=app, auth=("ann", "word")).status_code == 200
+            assert ask(near, "GET", url, app=app).status_code == 401
+    finally:
+        context.shut()
+        http.stop()
+        context.release()

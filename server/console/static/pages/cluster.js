@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { get } from "../api.js";
+import { LeaderLink } from "../leader.js";
 import { live } from "../metrics.js";
 import { bytes, count, ErrorBox, Facts, Table, Time, useLoaded, useUpdates } from "../ui.js";
 
@@ -46,7 +47,7 @@ function ThisServer({ info }) {
   const host = live.raw.get("ksql_server_info")?.[0]?.labels.host;
   const leads = live.value("ksql_leader");
   return html`<${Facts} facts=${[
-    ["Address", host], ["Role", leads === null ? "" : leads === 1 ? "leads: it runs the queries" : "follows"], ["Version", info.version], ["Service", info.ksqlServiceId],
+    ["Address", host], ["Role", leads === null ? "" : leads === 1 ? "leads: it runs the queries" : "follows"], ["Leader", live.follows ? html`<${LeaderLink} />` : null], ["Version", info.version], ["Service", info.ksqlServiceId],
     ["Kafka cluster", info.kafkaClusterId], ["Servers alive", count(live.value("ksql_members"))], ["Commands", `${info.serverStatus}, position ${count(live.value("ksql_command_topic_position"))}`],
     ["Memory", memory],
   ]} />`;

@@ -4,6 +4,7 @@ import { graphlib, layout } from "../vendor/dagre.js";
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { run } from "../api.js";
 import { short } from "../charts.js";
+import { LeaderNote } from "../leader.js";
 import { live } from "../metrics.js";
 import { count, ErrorBox, to, useLoaded, useUpdates } from "../ui.js";
 import { stateOf } from "./queries.js";
@@ -103,6 +104,6 @@ export function LineagePage() {
     <p class="buttons"><button onClick=${() => setScale(scale * 1.25)} aria-label="Larger">+</button>
       <button onClick=${() => setScale(scale / 1.25)} aria-label="Smaller">−</button><button onClick=${fit} disabled=${!graph}>Fit the width</button>
       <span class="dim" role="status">${graph ? `${count(value.sources.length)} sources, ${count(value.queries.length)} queries` : "…"}</span></p>
-    <${ErrorBox} error=${error} />
+    <${ErrorBox} error=${error} /><${LeaderNote} />
     <div class="graph" ref=${place} tabindex="0">${graph && html`<${Graph} graph=${graph} scale=${scale} />`}</div>`;
 }

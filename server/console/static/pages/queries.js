@@ -3,6 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { one } from "../api.js";
 import { live } from "../metrics.js";
+import { LeaderNote } from "../leader.js";
 import { Badge, count, ErrorBox, queryLink, sourceLink, Table, useLoaded, useUpdates } from "../ui.js";
 
 /** Return the word for a query's state: what is wrong with it comes first. */
@@ -39,5 +40,5 @@ export function QueriesPage() {
       <span class="dim" role="status">${value ? `${count(shown.length)} of ${count(all.length)}` : "…"}</span></p>
     <div class="loading"><${ErrorBox} error=${error} />
       ${value && html`<${Table} columns=${COLUMNS} rows=${shown.map(row)} />`}
-      ${value && live.value("ksql_leader") === 0 && html`<p class="note">This server does not run the queries: rates and lags are shown by the one that leads.</p>`}</div>`;
+      <${LeaderNote} /></div>`;
 }

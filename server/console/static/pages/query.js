@@ -4,6 +4,7 @@ import { html, useState } from "../vendor/preact.js";
 import { get, literal, one, quote, run } from "../api.js";
 import { cellText } from "../exact.js";
 import { Chart } from "../charts.js";
+import { LeaderNote } from "../leader.js";
 import { live } from "../metrics.js";
 import { RowStream } from "../stream.js";
 import { RowTable } from "../rowtable.js";
@@ -35,7 +36,7 @@ function column(samples, name) {
 }
 
 function Charts({ id }) {
-  const { value, error } = useLoaded((signal) => get(`/metrics/history/${encodeURIComponent(id)}`, { signal }), id, 5_000);
+  const { value, error } = useLoaded((signal) => get(`/metrics/history/${encodeURIComponent(id)}?server=leader`, { signal }), id, 5_000);
   if (error) return html`<${ErrorBox} error=${error} />`;
   const samples = value?.samples ?? [];
   const times = samples.map(({ time }) => time / 1000);
@@ -114,7 +115,7 @@ function Query({ query, reload }) {
     <${Buttons} query=${query} onDone=${again} onReplace=${() => replace(null)} /><${ErrorBox} error=${failure} />
     <pre class="plan">${query.statementText}</pre>
     <${Errors} list=${query.queryErrors} />
-    <${Charts} id=${query.id} />
+    <${LeaderNote} /><${Charts} id=${query.id} />
     <h2>Upgrades</h2>
     <${UpgradeHistory} key=${turn} query=${query} onReplace=${replace} />
     <h2>Plan</h2><pre class="plan" tabindex="0">${query.executionPlan}</pre>
