@@ -47,9 +47,9 @@ def provider(service_id: str) -> TracerProvider:
 
 def exporting(service_id: str) -> tuple[OtelTracer, Callable[[], None]]:
     """Return a tracer whose spans are sent by OTLP over HTTP, and what sends the last ones."""
-    made = provider(service_id)
-    made.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return OtelTracer(made), made.shutdown
+    maker = provider(service_id)
+    maker.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return OtelTracer(maker), maker.shutdown
 
 
 class OtelTracer:
@@ -90,7 +90,7 @@ class OtelSpan:
 
     @property
     def header(self) -> str:
-        """The header traceparent that names it as the parent of others."""
+        """The header traceparent that names it as the parent of further spans."""
         context = self._span.get_span_context()
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 

@@ -25,7 +25,7 @@ class OpenSpan(Protocol):
 
     @property
     def header(self) -> str:
-        """The header traceparent that names it as the parent of others."""
+        """The header traceparent that names it as the parent of further spans."""
 
     def end(self, error: str) -> None:
         """End it; an empty ``error`` says that all went well."""

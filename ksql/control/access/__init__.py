@@ -9,6 +9,7 @@ from ksql.control.access.requester import (
     Requester,
     acting,
     current,
+    digest,
     seen_queries,
     sees_command,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "Rule",
     "acting",
     "current",
+    "digest",
     "needs",
     "seen_queries",
     "sees_command",

@@ -1,7 +1,7 @@
 """The plan that a replacement expects to run: it is refused if another one does by then.
 
-Whoever edits a statement has read it some time before. Two who replace the same query could
-otherwise each undo what the other has done, without a word.
+A user who edits a statement has read it some time before. Two users who replace the same query
+could otherwise undo each other's work without a word.
 Source: docs/upgrades.md#two-who-replace-the-same-query.
 """
 

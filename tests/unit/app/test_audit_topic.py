@@ -175,7 +175,7 @@ def test_closing_without_kafka_counts_what_is_left(kafka, topic, monkeypatch, ca
 
 
 def test_there_is_no_topic_unless_it_is_named(kafka):
-    closers = []
+    closers: list[object] = []
     assert audit(Settings({}), kafka, kafka, "h", closers) is None
     given = Settings({NAME: "a", "ksql.audit.topic.partitions": "2"})
     assert audit_topic(given) == Topic("a", 2, 1)

@@ -28,8 +28,9 @@ def opened(metrics: str, rest: str = HERE) -> list[str]:
     doors = open_doors(configuration)
     try:
         own = open_metrics(configuration, doors)
+        urls = own.urls
         own.close()
-        return own.urls
+        return urls
     finally:
         doors.close()
 
@@ -72,15 +73,19 @@ def test_the_address_of_rest_is_not_called_in_use_by_another_server() -> None:
 
 
 def test_only_scrapes_and_probes_are_answered() -> None:
-    service = FakeService()
-    app = create_metrics_app(AppContext(service), Access())
-    asked = {path: ask(service, "GET", path, app=app) for path in sorted(SCRAPED)}
-    assert {path: answer.status_code for path, answer in asked.items()} == dict.fromkeys(asked, 200)
-    assert asked["/metrics"].text == "ksql_ready 1.0\n"
+    def answered(method: str, path: str) -> httpx.Response:
+        service = FakeService()
+        return ask(service, method, path, app=create_metrics_app(AppContext(service), Access()))
+
+    answers = {path: answered("GET", path) for path in sorted(SCRAPED)}
+    assert {path: answer.status_code for path, answer in answers.items()} == dict.fromkeys(
+        answers, 200
+    )
+    assert answers["/metrics"].text == "ksql_ready 1.0\n"
     for path in ("/", "/info", "/healthcheck", "/metrics/history/Q", "/console", "/openapi.json"):
-        assert ask(service, "GET", path, app=app).status_code == 404
+        assert answered("GET", path).status_code == 404
     for path in ("/ksql", "/query-stream", "/ksql/terminate"):
-        assert ask(service, "POST", path, app=app, json={}).status_code == 404
+        assert answered("POST", path).status_code == 404
 
 
 def test_pages_of_other_origins_are_refused_there_too() -> None:
@@ -99,7 +104,7 @@ def test_no_password_is_needed_there_and_tls_is_that_of_the_server(
     files.authority.configure_trust(trusting)
     statuses = {}
 
-    class Asked(FakeService):
+    class Curious(FakeService):
         def info(self):
             for url in (f"http://127.0.0.1:{rest}", f"https://127.0.0.1:{metrics}"):
                 for path in ("/metrics", "/readyz", "/info"):
@@ -117,7 +122,7 @@ def test_no_password_is_needed_there_and_tls_is_that_of_the_server(
         "authentication.realm": "R",
         "java.security.auth.login.config": str(tmp_path / "jaas.conf"),
     }
-    run_server(configuration, lambda _configuration: Asked())
+    run_server(configuration, lambda _configuration: Curious())
     assert statuses == {
         ("http", "/metrics"): 401,
         ("http", "/readyz"): 200,

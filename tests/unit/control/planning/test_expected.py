@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ksql.control.planning.expected import EXPECTED
-from ksql.control.statements.execute import RequestFailed
+from ksql.control.statements.execute import Execution, RequestFailed
 from tests.unit.world import World
 
 S = "CREATE STREAM S (K STRING KEY, A BIGINT) WITH (KAFKA_TOPIC='s', PARTITIONS=1);"
@@ -43,6 +43,18 @@ def test_of_two_who_have_seen_the_same_plan_the_second_is_refused(world):
     assert "at offset 1 was expected. That of offset 2 runs." in error.detail
     assert world.catalog.query("CSAS_C_1").statement == f"{COPY} WHERE A > 1;"
     world.run(f"{COPY} WHERE A > 2;", **{EXPECTED: "2"})
+
+
+def test_of_two_at_once_that_both_pass_the_sandbox_the_second_is_refused(world):
+    first, second = (
+        Execution(f"{COPY} WHERE A > {limit};", world.services, world.settings, {EXPECTED: "1"}, {})
+        for limit in (1, 2)
+    )
+    assert first.proceed() is not None
+    with pytest.raises(RequestFailed) as caught:
+        second.proceed()
+    assert caught.value.error.code == 40901
+    assert world.catalog.query("CSAS_C_1").statement == f"{COPY} WHERE A > 1;"
 
 
 def test_without_an_expectation_any_plan_is_replaced(world):
