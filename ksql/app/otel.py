@@ -62,7 +62,7 @@ class OtelTracer:
         """Begin a span now."""
         return OtelSpan(
             self._tracer.start_span(
-                name, _context(parent), kind=SpanKind.SERVER, attributes=attributes
+                name, _context(parent), kind=SpanKind.SERVER, attributes=_prefixed(attributes)
             )
         )
 
@@ -77,7 +77,7 @@ class OtelTracer:
         """Take a span whose begin and end, since the epoch, are in the past."""
         begun, ended = nanoseconds
         span = self._tracer.start_span(
-            name, _context(parent), attributes=attributes, start_time=begun
+            name, _context(parent), attributes=_prefixed(attributes), start_time=begun
         )
         _end(span, error, ended)
 
@@ -97,6 +97,11 @@ class OtelSpan:
     def end(self, error: str) -> None:
         """End it; an empty ``error`` says that all went well."""
         _end(self._span, error)
+
+
+def _prefixed(attributes: Attributes) -> dict[str, str | int | bool]:
+    """Return attributes as OpenTelemetry wants names: those of one product have its name first."""
+    return {f"ksql.{name}": value for name, value in attributes.items()}
 
 
 def _end(span: Span, error: str, ended: int | None = None) -> None:

@@ -58,12 +58,12 @@ class UpgradeMetrics:
 
 def _trace(entry: UpgradeEntry, outcome: UpgradeOutcome) -> None:
     attributes: dict[str, str | int] = {
-        "ksql.query": entry.query_id,
-        "ksql.replacement.kind": entry.mode,
-        "ksql.replacement.outcome": outcome.status,
+        "query": entry.query_id,
+        "replacement.kind": entry.mode,
+        "replacement.outcome": outcome.status,
     }
     if outcome.gap_ms is not None:
-        attributes["ksql.replacement.gap_ms"] = outcome.gap_ms
+        attributes["replacement.gap_ms"] = outcome.gap_ms
     error = "" if outcome.status == "switched" else outcome.reason or outcome.status
     finished_span("replacement", (entry.begun_ms, outcome.finished_ms), attributes, error)
 

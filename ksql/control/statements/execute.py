@@ -156,7 +156,7 @@ class Execution:
 def _described(checked: CheckedStatement) -> dict[str, str]:
     """Return what a span says of a statement; its text may hold secrets."""
     kind = type(checked.parsed.statement).__name__
-    return {"ksql.statement.kind": kind, "ksql.statement.digest": digest(checked.raw.text)}
+    return {"statement.kind": kind, "statement.digest": digest(checked.raw.text)}
 
 
 def _token_entities(request: Request, token: Token | None) -> list[Entity]:

@@ -265,9 +265,9 @@ def _read(spark_rows: int, seen: Mapping[str, Any]) -> int:
 def _described(batch: Mapping[str, Any], rows_in: int) -> dict[str, str | int]:
     """Return what a span says of a batch."""
     return {
-        "ksql.query": batch.get("name") or "",
-        "ksql.batch": batch.get("batchId") or 0,
-        "ksql.batch.records_in": rows_in,
+        "query": batch.get("name") or "",
+        "batch": batch.get("batchId") or 0,
+        "batch.records_in": rows_in,
     }
 
 
