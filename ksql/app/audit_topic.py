@@ -54,14 +54,14 @@ class Delivery(Protocol):
         """Return once it is in the topic."""
 
 
-class Writer(Protocol):
+class AuditSender(Protocol):
     """Hands records to Kafka; the service's ``SharedSender`` is one."""
 
     def begin(self, topic: str, key: None, value: bytes, timestamp: int) -> Delivery:
         """Hand a record over."""
 
 
-class Topics(Protocol):
+class TopicMaker(Protocol):
     """Knows and creates topics; the service's ``Admin`` is one."""
 
     def topics(self) -> Container[str]:
@@ -111,7 +111,7 @@ class AuditTopic(logging.Handler):
     """
 
     def __init__(
-        self, topic: Topic, writer: Writer, topics: Topics, service: str, host: str
+        self, topic: Topic, writer: AuditSender, topics: TopicMaker, service: str, host: str
     ) -> None:
         super().__init__()
         self._topic, self._writer, self._topics = topic, writer, topics
