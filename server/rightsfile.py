@@ -7,7 +7,6 @@ Source: docs/access.md#rights.
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from dataclasses import dataclass, field
@@ -15,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.access import Grants, Pattern, Right, Rule
-from ksql.core import StartError, excerpt, similar
+from ksql.core import StartError, WatchedFiles, excerpt, similar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-LOOK_S: Final = 1.0  # how often files of an operator are looked at
 RIGHTS: Final = "ksql.rights.file"
 _LONGEST: Final = 10_000_000  # bytes: a wrong file must not fill the memory
 _ROLE: Final = re.compile(r"role\s+(\S+)\s+may\s+(\S+)(?:\s+on\s+(.+))?")
@@ -35,8 +33,6 @@ _FORMS: Final = (
     "A line is one of: role NAME may RIGHT on PATTERN, .. | user NAME is ROLE, .. | "
     "certificate SUBJECT is USER"
 )
-
-log = logging.getLogger(__name__)
 
 Subject = frozenset[str]
 """The parts of a certificate's subject, such as ``CN=ada``, in any order."""
@@ -227,60 +223,16 @@ def _subject(text: str) -> Subject:
     return frozenset(f"{name.strip().upper()}{is_}{value.strip()}" for name, is_, value in named)
 
 
-class RightsFile:
-    """A file of rights, read again once it has changed.
+def rights_file(
+    path: str, users: Callable[[], Collection[str]], clock: Callable[[], float] = time.monotonic
+) -> WatchedFiles[Rights]:
+    """Read a file of rights that is read again; ``users`` gives the names with a password.
 
-    A file that then cannot be used leaves the rights as they are, and is logged once.
+    Raises: BadRights.
     """
 
-    def __init__(
-        self,
-        path: str,
-        users: Callable[[], Collection[str]],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Read it; ``users`` gives the names that have a password.
+    def read(see: Callable[[str], None]) -> Rights:
+        see(path)
+        return read_rights(path, users())
 
-        Raises: BadRights.
-        """
-        self._path = path
-        self._users = users
-        self._clock = clock
-        self._looked_s = clock()
-        self._seen = mark_of(path)
-        self._rights = read_rights(path, users())
-        self._trouble = ""
-
-    def current(self) -> Rights:
-        """Return what it says; looks at most once a second whether it has changed."""
-        now_s = self._clock()
-        if now_s - self._looked_s >= LOOK_S:
-            self._looked_s = now_s
-            if mark_of(self._path) != self._seen or self._trouble:
-                self.read_again()
-        return self._rights
-
-    def read_again(self) -> None:
-        """Read it, whether it seems to have changed or not.
-
-        One that cannot be used is tried again: it may name a user whose password comes later.
-        """
-        self._seen = mark_of(self._path)
-        try:
-            self._rights = read_rights(self._path, self._users())
-        except BadRights as error:
-            former, self._trouble = self._trouble, error.text()
-            if self._trouble != former:
-                log.error("rights_not_read", extra={"reason": self._trouble})
-            return
-        self._trouble = ""
-        log.info("rights_read", extra={"roles": len(self._rights.rules)})
-
-
-def mark_of(path: str) -> tuple[int, int, int] | None:
-    """Return what changes with a file's content; None without one."""
-    try:
-        stat = Path(path).stat()
-    except OSError:
-        return None
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+    return WatchedFiles("rights", read, clock, counts=lambda read: {"roles": len(read.rules)})

@@ -20,22 +20,23 @@ import re
 import signal
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from ksql.control.access import ALL, NONE, Grants
-from ksql.core import KsqlError, StartError
+from ksql.core import KsqlError, StartError, WatchedFiles
 from ksql.http import Renewable
 from server.passwords import is_readable, is_slow, matches
 from server.propertiesfile import parse_properties
-from server.rightsfile import LOOK_S, RIGHTS, RightsAlone, RightsFile, mark_of
+from server.rightsfile import RIGHTS, Rights, RightsAlone, rights_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ksql.core import Settings
+
+Accounts = Mapping[str, tuple[str, frozenset[str]]]
+"""Password and roles of each user."""
 
 
 def ignore_hangups() -> None:
@@ -110,55 +111,21 @@ class Forbidden(KsqlError):
         super().__init__("Forbidden")
 
 
-class Files:
-    """The JAAS file and the file of users, read again once they have changed.
+def users_files(
+    jaas: str, realm: str, clock: Callable[[], float] = time.monotonic
+) -> WatchedFiles[Accounts]:
+    """Read the JAAS file and the file of users, which are read again.
 
-    A file that then cannot be used leaves the users as they are, and is logged.
+    Raises: BadUsers.
     """
 
-    def __init__(self, jaas: str, realm: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Read them.
+    def read(see: Callable[[str], None]) -> Accounts:
+        see(jaas)
+        path = _users_file(_text(jaas), jaas, realm)
+        see(path)
+        return _users(path)
 
-        Raises: BadUsers.
-        """
-        self._jaas = jaas
-        self._realm = realm
-        self._clock = clock
-        self._looked_s = clock()
-        self._path = _users_file(_text(jaas), jaas, realm)
-        self._seen = self._state()
-        self.accounts = _users(self._path)
-
-    def current(self) -> Mapping[str, tuple[str, frozenset[str]]]:
-        """Return the users as the files have them; looks at most once a second."""
-        now = self._clock()
-        if now - self._looked_s >= LOOK_S:
-            self._looked_s = now
-            seen = self._state()
-            if seen != self._seen:
-                self._seen = seen
-                self._read()
-        return self.accounts
-
-    def read_again(self) -> None:
-        """Read them, whether they seem to have changed or not."""
-        self._looked_s, self._seen = self._clock(), self._state()
-        self._read()
-
-    def _read(self) -> None:
-        try:
-            of_jaas = mark_of(self._jaas)
-            path = _users_file(_text(self._jaas), self._jaas, self._realm)
-            seen = of_jaas, mark_of(path)  # before the reading: a later change counts
-            self.accounts = _users(path)
-        except BadUsers as error:
-            log.error("users_not_read", extra={"reason": error.text()})
-            return
-        self._path, self._seen = path, seen
-        log.info("users_read", extra={"users": len(self.accounts)})
-
-    def _state(self) -> tuple[tuple[int, int, int] | None, ...]:
-        return tuple(mark_of(path) for path in (self._jaas, self._path))
+    return WatchedFiles("users", read, clock, counts=lambda accounts: {"users": len(accounts)})
 
 
 class _Known:
@@ -192,11 +159,11 @@ class Users:
     """
 
     realm: str
-    users: Mapping[str, tuple[str, frozenset[str]]]
+    users: Accounts
     roles: frozenset[str] = frozenset([EVERY])
     open_paths: tuple[str, ...] = field(default=OPEN_PATHS)
-    files: Files | None = None
-    rights: RightsFile | None = None
+    files: WatchedFiles[Accounts] | None = None
+    rights: WatchedFiles[Rights] | None = None
     _known: _Known = field(default_factory=_Known)
 
     @classmethod
@@ -213,11 +180,11 @@ class Users:
                 f"{METHOD}=BASIC needs {REALM} and {JAAS}",
                 hint=f"Example: {REALM}=KsqlServer-Props, {JAAS}=/etc/ksql/jaas.conf",
             )
-        files = Files(jaas, realm)
+        files = users_files(jaas, realm)
         path = settings.text(RIGHTS)
-        rights = RightsFile(path, files.current) if path else None
+        rights = rights_file(path, files.current) if path else None
         paths, roles = (*OPEN_PATHS, *settings.parts(SKIPPED)), frozenset(settings.parts(ROLES))
-        return cls(realm, files.accounts, roles, paths, files, rights)
+        return cls(realm, files.current(), roles, paths, files, rights)
 
     @classmethod
     def _by_certificates(cls, settings: Settings) -> Self:
@@ -225,7 +192,7 @@ class Users:
 
         Raises: BadRights, RightsAlone.
         """
-        rights = RightsFile(settings.text(RIGHTS), tuple)
+        rights = rights_file(settings.text(RIGHTS), tuple)
         if not rights.current().certificates or settings.text(CLIENTS).lower() == "none":
             raise RightsAlone
         paths, roles = (*OPEN_PATHS, *settings.parts(SKIPPED)), frozenset(settings.parts(ROLES))
@@ -292,11 +259,11 @@ class Users:
         expected, _ = accounts.get(name) or _stranger(accounts)
         return is_slow(expected) and not self._known.has(password, expected)
 
-    def _accounts(self) -> Mapping[str, tuple[str, frozenset[str]]]:
+    def _accounts(self) -> Accounts:
         return self.users if self.files is None else self.files.current()
 
 
-def _stranger(accounts: Mapping[str, tuple[str, frozenset[str]]]) -> tuple[str, frozenset[str]]:
+def _stranger(accounts: Accounts) -> tuple[str, frozenset[str]]:
     """Return what the password of an unknown name is compared with: it takes the same time."""
     slow = (stored for stored, _ in accounts.values() if is_slow(stored))
     return next(slow, ""), frozenset()

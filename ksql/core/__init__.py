@@ -99,7 +99,14 @@ if TYPE_CHECKING:
         UnknownName,
         excerpt,
     )
-    from ksql.core.files import Trash, TrashEntry, directory, sync_folder, write_atomically
+    from ksql.core.files import (
+        Trash,
+        TrashEntry,
+        WatchedFiles,
+        directory,
+        sync_folder,
+        write_atomically,
+    )
     from ksql.core.ident import (
         RESERVED,
         SURE,
@@ -203,7 +210,7 @@ else:
                 "RESOLVING RegistryMissing ServerError Span StartError StatementError "
                 "TooManyRequests UnknownName excerpt"
             ),
-            "files": "Trash TrashEntry directory sync_folder write_atomically",
+            "files": "Trash TrashEntry WatchedFiles directory sync_folder write_atomically",
             "ident": (
                 "RESERVED SURE did_you_mean listed near quote quote_always similar string_literal"
             ),
@@ -349,6 +356,7 @@ __all__ = [
     "Trash",
     "TrashEntry",
     "UnknownName",
+    "WatchedFiles",
     "Written",
     "application_id",
     "begun_span",

@@ -1,4 +1,4 @@
-"""A server's files: paths of the state directory, atomic small files, and the trash directory.
+"""A server's files: paths, atomic small files, files that are read again, the trash directory.
 
 A small file is whole or not there, also after a crash or a loss of power.
 
@@ -17,16 +17,21 @@ import logging
 import os
 import re
 import shutil
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from ksql.core.errors import KsqlError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ksql.core.config import Settings
 
+
+Content = TypeVar("Content")
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +60,73 @@ def sync_folder(folder: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+class WatchedFiles(Generic[Content]):
+    """The content of an operator's files, which are read again once they have changed.
+
+    Files that then cannot be used leave the content as it is, which is logged once. They are tried
+    again: what is wrong may be in another place.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        read: Callable[[Callable[[str | Path], None]], Content],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        look_s: float = 1.0,
+        counts: Callable[[Content], Mapping[str, int]] = lambda _content: {},
+    ) -> None:
+        """Read them.
+
+        ``what`` begins the names of events, which have the ``counts``. ``read`` calls what it is
+        given with each file before it reads that. They are looked at each ``look_s`` at most.
+
+        Raises: what ``read`` raises.
+        """
+        self._what, self._read, self._counts = what, read, counts
+        self._clock, self._look_s = clock, look_s
+        self._looked_s = clock()
+        self._trouble = ""
+        self._content = self._load()
+
+    def current(self) -> Content:
+        """Return what they say now."""
+        now_s = self._clock()
+        if now_s - self._looked_s >= self._look_s:
+            self._looked_s = now_s
+            changed = any(_mark_of(path) != mark for path, mark in self._seen.items())
+            if changed or self._trouble:
+                self.read_again()
+        return self._content
+
+    def read_again(self) -> None:
+        """Read them, whether they seem to have changed or not."""
+        self._looked_s = self._clock()
+        try:
+            self._content = self._load()
+        except KsqlError as error:
+            former, self._trouble = self._trouble, error.text()
+            if self._trouble != former:
+                _log.error(f"{self._what}_not_read", extra={"reason": self._trouble})
+            return
+        self._trouble = ""
+        _log.info(f"{self._what}_read", extra=dict(self._counts(self._content)))
+
+    def _load(self) -> Content:
+        seen: dict[str | Path, tuple[int, int, int] | None] = {}
+        self._seen = seen
+        return self._read(lambda path: seen.update({path: _mark_of(path)}))
+
+
+def _mark_of(path: str | Path) -> tuple[int, int, int] | None:
+    """Return what changes with a file's content; None without one."""
+    try:
+        stat = Path(path).stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 FORMAT: Final = 1

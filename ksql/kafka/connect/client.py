@@ -216,7 +216,7 @@ class ConnectClient:
         self, method: str, path: str, body: Mapping[str, Any] | None, deadline: float
     ) -> tuple[int, bytes]:
         changing = method in ("POST", "DELETE")
-        auth = None if self._credentials is None else self._credentials.pair()
+        auth = None if self._credentials is None else self._credentials()
         more: dict[str, Any] = {} if auth is None else {"auth": auth}
         slow = ConnectTooSlow(self.url, self._timeout_s, changing=changing)
         content = bytearray()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from ksql.core import comma_list, without_secrets
+from ksql.core import WatchedFiles, comma_list, without_secrets
 from ksql.http import client_context
 from ksql.kafka.connect.errors import (
     EMBEDDED,
@@ -37,55 +37,32 @@ _OWN_TLS: Final = {
 _LINE: Final = re.compile(r"^\s*(username|password)\s*[=:]\s*(.*?)\s*$", re.MULTILINE)
 
 
-class Credentials:
-    """The user for Kafka Connect, from a file that may be read again when it has changed."""
+def _user_in(file: Path) -> tuple[str, str]:
+    """Return the user and the password that a file has.
 
-    def __init__(self, file: Path, *, reload: bool) -> None:
-        """Read the file.
-
-        Raises: BadCredentials.
-        """
-        self._file, self._reload = file, reload
-        self._time, self._pair = self._read()
-
-    def pair(self) -> tuple[str, str]:
-        """Return user and password; those read last if the file cannot be used at present."""
-        if self._reload and _modified(self._file) not in (self._time, 0):
-            try:
-                self._time, self._pair = self._read()
-            except BadCredentials:
-                return self._pair  # it is being written
-        return self._pair
-
-    def _read(self) -> tuple[int, tuple[str, str]]:
-        modified = _modified(self._file)
-        try:
-            pairs = dict(_LINE.findall(self._file.read_text(encoding="utf-8")))
-        except OSError as error:
-            why = f"cannot be read: {error.strerror or error}"
-            raise BadCredentials(self._file, why) from error
-        except UnicodeDecodeError as error:
-            raise BadCredentials(self._file, "is no UTF-8 text") from error
-        if len(pairs) != 2:
-            raise BadCredentials(self._file, "does not hold a user and a password")
-        return modified, (pairs["username"], pairs["password"])
-
-
-def _modified(file: Path) -> int:
-    """Return when the file was changed last, in ns; 0 if it is not there."""
+    Raises: BadCredentials.
+    """
     try:
-        return file.stat().st_mtime_ns
-    except OSError:
-        return 0
+        pairs = dict(_LINE.findall(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise BadCredentials(file, f"cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise BadCredentials(file, "is no UTF-8 text") from error
+    if len(pairs) != 2:
+        raise BadCredentials(file, "does not hold a user and a password")
+    return pairs["username"], pairs["password"]
 
 
 @dataclass(frozen=True)
 class ConnectSettings:
-    """Where Kafka Connect is; ``embedded`` says whether this server runs it."""
+    """Where Kafka Connect is; ``embedded`` says whether this server runs it.
+
+    ``credentials`` gives the user and the password for the next request.
+    """
 
     url: str
     timeout_s: float = 5.0
-    credentials: Credentials | None = None
+    credentials: Callable[[], tuple[str, str]] | None = None
     tls: ssl.SSLContext | None = None
     embedded: bool = False
 
@@ -180,13 +157,22 @@ def _worker_file(path: str) -> str:
         ) from error
 
 
-def _credentials(settings: Settings) -> Credentials | None:
+def _credentials(settings: Settings) -> Callable[[], tuple[str, str]] | None:
     if settings.text(_SOURCE).upper() != "FILE":
         return None
     path = settings.text(_FILE)
     if not path:
         raise BadConnectSetting(_SOURCE, "is FILE, and no file is named", f"Name one: {_FILE}=FILE")
-    return Credentials(Path(path).expanduser(), reload=settings.flag(_RELOAD))
+    file = Path(path).expanduser()
+    if settings.flag(_RELOAD):
+
+        def read(see: Callable[[Path], None]) -> tuple[str, str]:
+            see(file)
+            return _user_in(file)
+
+        return WatchedFiles("connect_user", read, look_s=0).current
+    user = _user_in(file)
+    return lambda: user
 
 
 def _tls(settings: Settings) -> ssl.SSLContext:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ksql.control.access.rights import Right
-from server.rightsfile import BadRights, RightsFile, parse_rights, read_rights
+from server.rightsfile import BadRights, parse_rights, read_rights, rights_file
 
 TEXT = """
 # who may do what
@@ -104,7 +104,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, data: bytes | None, says: st
 def test_a_changed_file_counts_and_a_bad_one_does_not(tmp_path: Path, caplog) -> None:
     path, now = tmp_path / "rights.conf", [0.0]
     path.write_text("role r may read on A", encoding="utf-8")
-    rights = RightsFile(str(path), tuple, lambda: now[0])
+    rights = rights_file(str(path), tuple, lambda: now[0])
     path.write_text("role r may read on A, B", encoding="utf-8")
     assert not rights.current().grants("x", ["r"]).may(Right.READ, name="B")
     now[0] = 2.0

@@ -5,16 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
 from ksql.core.config import Settings
+from ksql.core.files import WatchedFiles
 from ksql.http.access import Access
 from server import entry, passwords
 from server.app import create_app
-from server.users import BadUsers, Files, Forbidden, Unauthorized, Users
+from server.users import BadUsers, Forbidden, Unauthorized, Users, users_files
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.web import ask
 
@@ -314,7 +316,7 @@ def file(configured: dict[str, str]) -> Path:
 
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.users.LOOK_S", 0.0)
+    monkeypatch.setattr("server.users.WatchedFiles", partial(WatchedFiles, look_s=0))
 
 
 def test_removed_user_is_refused(configured: dict[str, str], looking: None) -> None:
@@ -342,7 +344,7 @@ def test_a_file_that_cannot_be_used_leaves_the_users(
 
 def test_the_files_are_not_looked_at_for_each_request(configured: dict[str, str]) -> None:
     now = [0.0]
-    files = Files(configured["java.security.auth.login.config"], REALM, lambda: now[0])
+    files = users_files(configured["java.security.auth.login.config"], REALM, lambda: now[0])
     file(configured).write_text("eve: x", encoding="utf-8")
     assert "ada" in files.current()
     now[0] += 1
