@@ -1,5 +1,6 @@
 """The composition root: the one package that sees every layer."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -9,11 +10,6 @@ from ksql.core import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = [
-    "KsqlService",
-    "create_service",
-]
 
 
 def create_service(configuration: Mapping[str, str]) -> KsqlService:

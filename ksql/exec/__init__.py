@@ -1,5 +1,6 @@
 """A plan becomes a program over batches of records; it knows neither Kafka nor Spark."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.exec.ports import (
@@ -13,15 +14,3 @@ from ksql.exec.ports import (
     Switch,
     Topics,
 )
-
-__all__ = [
-    "HALF_WRITTEN",
-    "LEFT_BEHIND",
-    "AwaitFirst",
-    "BuildProgress",
-    "DifferenceCounts",
-    "FirstBatch",
-    "Runner",
-    "Switch",
-    "Topics",
-]

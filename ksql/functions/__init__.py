@@ -1,5 +1,6 @@
 """The definition of every function, in one place."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -34,28 +35,3 @@ else:
             "udf": "Problem load_sources read_directory udaf udtf",
         },
     )
-
-__all__ = [
-    "BUILTINS",
-    "AggregateFunction",
-    "Function",
-    "Functions",
-    "InPlace",
-    "OverloadGone",
-    "OverloadKey",
-    "Problem",
-    "Scalar",
-    "UnknownFunction",
-    "copied",
-    "describe",
-    "find_overload",
-    "function_settings",
-    "instantiate_aggregate",
-    "instantiate_scalar",
-    "instantiate_table",
-    "load_sources",
-    "read_directory",
-    "resolve_overload",
-    "udaf",
-    "udtf",
-]

@@ -1,5 +1,6 @@
 """The history of upgrades, in a database; the only user of SQLAlchemy."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.history.database import LedgerUnavailable, configured_url, parse_url, shown, sqlite_path
@@ -8,17 +9,3 @@ from ksql.history.model import Base
 from ksql.history.resilient import ResilientLedger
 from ksql.history.store import holds_schemas
 from ksql.history.upgrade_recorder import UpgradeMetrics, UpgradeRecorder
-
-__all__ = [
-    "Base",
-    "KnownUpgrade",
-    "LedgerUnavailable",
-    "ResilientLedger",
-    "UpgradeMetrics",
-    "UpgradeRecorder",
-    "configured_url",
-    "holds_schemas",
-    "parse_url",
-    "shown",
-    "sqlite_path",
-]

@@ -1,5 +1,6 @@
 """HTTP for both applications: who may ask, the sockets, the server, HTTP/1.1 and HTTP/2, TLS."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.http.access import ADVERTISED, INTERNAL, Access, BodyTooLong, guard, is_loopback
@@ -8,21 +9,3 @@ from ksql.http.connections import Connections, listen, url
 from ksql.http.hosting import HttpServer
 from ksql.http.tls import Renewable, client_context, server_context
 from ksql.http.websocket import LONGEST_TARGET
-
-__all__ = [
-    "ADVERTISED",
-    "INTERNAL",
-    "LONGEST_TARGET",
-    "Access",
-    "BodyTooLong",
-    "Compression",
-    "Connections",
-    "HttpServer",
-    "Renewable",
-    "client_context",
-    "guard",
-    "is_loopback",
-    "listen",
-    "server_context",
-    "url",
-]

@@ -1,5 +1,6 @@
 """Java's meaning of dates, patterns, URIs, lenient JSON, text and numbers, as ksqlDB shows it."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -33,34 +34,3 @@ else:
             ),
         },
     )
-
-__all__ = [
-    "JAVA_SPACES",
-    "LONGEST_RESULT",
-    "MISSING",
-    "WIDE",
-    "BadJson",
-    "EvaluationError",
-    "ResultTooLong",
-    "Uri",
-    "cbrt",
-    "decimal_of",
-    "fits",
-    "from_units",
-    "identity",
-    "ieee",
-    "in_units",
-    "is_plain",
-    "json_text",
-    "length",
-    "membership",
-    "mended",
-    "order",
-    "parse_json",
-    "parse_uri",
-    "quote",
-    "round_half_up",
-    "set_scale",
-    "steps",
-    "to_units",
-]

@@ -1,18 +1,8 @@
 """The embedded schema registry: Confluent's rules and REST interface over the ledger's database."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.registry.errors import ReferenceExists
 from ksql.registry.kafkalog import writer_id
 from ksql.registry.registry import LISTENER, TOPIC, URL, check_listener, kafka_log, open_registry
-
-__all__ = [
-    "LISTENER",
-    "TOPIC",
-    "URL",
-    "ReferenceExists",
-    "check_listener",
-    "kafka_log",
-    "open_registry",
-    "writer_id",
-]

@@ -1,5 +1,6 @@
 """Answers to SELECT: pull, push and PRINT."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.serving.browsing import MOST_RECORDS, BrowsedRecords, BrowseRequest
@@ -23,28 +24,3 @@ from ksql.serving.results import (
     token_of,
 )
 from ksql.serving.table_provider import TableProvider
-
-__all__ = [
-    "DELETED",
-    "MOST_RECORDS",
-    "UNLIMITED",
-    "BrowseRequest",
-    "BrowsedRecords",
-    "ConsumerRegistry",
-    "Limits",
-    "QueryService",
-    "ReadMetrics",
-    "ResultRow",
-    "ResultStream",
-    "TableProvider",
-    "TextStream",
-    "freshness_of",
-    "host_of",
-    "is_brief",
-    "is_counted",
-    "is_dated",
-    "is_quick",
-    "marks_deletes",
-    "notes_of",
-    "token_of",
-]

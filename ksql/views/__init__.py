@@ -1,5 +1,6 @@
 """Tables that can be read: their stores, what fills them, and scans over them."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.views.access_path import (
@@ -28,31 +29,3 @@ from ksql.views.store_manager import query_id_of
 from ksql.views.store_writer import PartitionStore
 from ksql.views.table_scan import CHUNK_ROWS, Chunks, TableScan, row_columns
 from ksql.views.view_maintainer import ViewMaintainer
-
-__all__ = [
-    "CHUNK_ROWS",
-    "MORE",
-    "MOST_ALTERNATIVES",
-    "PUSH_HINT",
-    "Access",
-    "ByKey",
-    "Chunks",
-    "EndOffsets",
-    "MaterializedView",
-    "NotQueryable",
-    "PartitionStore",
-    "Places",
-    "TableMoves",
-    "TableNotReady",
-    "TableScan",
-    "TopicExtents",
-    "ViewMaintainer",
-    "Windows",
-    "access_to",
-    "alternatives",
-    "combined",
-    "query_id_of",
-    "row_columns",
-    "store_config_of",
-    "windows_of",
-]

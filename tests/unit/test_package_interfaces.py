@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 from functools import cache
 from pathlib import Path
 
@@ -98,17 +99,40 @@ def test_nearly_all_imports_pass_through_roots() -> None:
     assert len(through) / (len(through) + len(past)) >= SHARE
 
 
-ROOTS = sorted(
-    module
-    for module, file in modules().items()
-    if file.name == "__init__.py" and "__all__ = [" in file.read_text("utf-8")
-)
+def exports(root: str) -> dict[str, str]:
+    """Return the names that a root takes from its package, each with its module."""
+    tree = ast.parse(modules()[root].read_text("utf-8"))
+    return {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and f"{node.module}.".startswith(f"{root}.")
+        and node.module is not None
+        for alias in node.names
+    }
 
 
-@pytest.mark.parametrize("root", [root for root in ROOTS if root.startswith("ksql.")])
+ROOTS = {
+    module: exports(module)
+    for module, file in sorted(modules().items())
+    if module.startswith("ksql.") and file.name == "__init__.py" and exports(module)
+}
+
+
+@pytest.mark.parametrize("root", ROOTS)
 def test_a_root_has_all_that_it_exports(root: str) -> None:
-    package = __import__(root, fromlist=["*"])  # as `from root import *`: with its modules
-    assert [name for name in package.__all__ if not hasattr(package, name)] == []
+    package = importlib.import_module(root)
+    for name, module in ROOTS[root].items():
+        if f"{module}.{name}" in modules():
+            importlib.import_module(f"{module}.{name}")
+        assert hasattr(package, name)
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_a_lazy_root_shows_mypy_what_it_loads(root: str) -> None:
+    load = getattr(importlib.import_module(root), "__getattr__", None)
+    loaded = {} if load is None else inspect.getclosurevars(load).nonlocals["modules"]
+    assert loaded.keys() <= ROOTS[root].keys()
 
 
 def test_an_unknown_name_of_a_lazy_root_is_refused() -> None:

@@ -1,10 +1,6 @@
 """A service's memory saved and brought back: its topics, and its state directory."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.app.backup.restore import Restore, RestoreOptions
-
-__all__ = [
-    "Restore",
-    "RestoreOptions",
-]

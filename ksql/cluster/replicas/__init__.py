@@ -1,5 +1,6 @@
 """The replicas of a table's rows: which servers hold them, how far each is, how one is read."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.cluster.replicas import frames, read_request
@@ -29,36 +30,3 @@ from ksql.cluster.replicas.replica_client import Peers
 from ksql.cluster.replicas.replica_service import STANDBYS, ReplicaService
 from ksql.cluster.replicas.replica_status import ReplicaStatus, StalenessLimits
 from ksql.cluster.replicas.replicated import Caller, QueryReader
-
-__all__ = [
-    "ENABLED",
-    "MEDIA",
-    "PATH",
-    "PROCESSED",
-    "STANDBYS",
-    "STANDINGS",
-    "Caller",
-    "ConsistencyResolver",
-    "Freshness",
-    "HeartbeatsOff",
-    "NotFollowed",
-    "PartitionAssignment",
-    "Peers",
-    "Processed",
-    "QueryReader",
-    "ReadProvenance",
-    "ReadRejected",
-    "ReadRequest",
-    "ReadResult",
-    "ReplicaService",
-    "ReplicaStatus",
-    "StalenessLimits",
-    "TokenNotReached",
-    "Unreachable",
-    "frames",
-    "own_host",
-    "own_scheme",
-    "own_server",
-    "read_request",
-    "status_form",
-]

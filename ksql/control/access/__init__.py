@@ -1,5 +1,6 @@
 """The rights of users: on which objects, for which statements, and who asks at the moment."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.control.access.needs import Need, needs
@@ -14,23 +15,3 @@ from ksql.control.access.requester import (
     sees_command,
 )
 from ksql.control.access.rights import ALL, EVERY, NONE, Grants, Pattern, Right, Rule
-
-__all__ = [
-    "ALL",
-    "EVERY",
-    "NOBODY",
-    "NONE",
-    "Grants",
-    "Need",
-    "NotPermitted",
-    "Pattern",
-    "Requester",
-    "Right",
-    "Rule",
-    "acting",
-    "current",
-    "digest",
-    "needs",
-    "seen_queries",
-    "sees_command",
-]

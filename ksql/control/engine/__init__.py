@@ -1,5 +1,6 @@
 """One statement at a time: checked, ordered, carried out."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -23,17 +24,3 @@ else:
             "ports": "Command CommandStatus MemoryLog StatusName",
         },
     )
-
-__all__ = [
-    "Change",
-    "Command",
-    "CommandStatus",
-    "Engine",
-    "IdsFrom",
-    "MemoryLog",
-    "StatusName",
-    "Upgrade",
-    "applied",
-    "records_read",
-    "records_to_read",
-]

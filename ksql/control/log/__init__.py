@@ -1,5 +1,6 @@
 """The order of truth: statements as records of one topic."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -28,17 +29,3 @@ else:
             "record": "decode encode",
         },
     )
-
-__all__ = [
-    "SKIP",
-    "AppliedOffsetFile",
-    "CommandTopicLost",
-    "CommandTopicRecreated",
-    "CommandTrouble",
-    "KafkaCommandLog",
-    "UnreadableCommand",
-    "decode",
-    "encode",
-    "offsets_of",
-    "topic_name",
-]

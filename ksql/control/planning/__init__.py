@@ -1,5 +1,6 @@
 """The pure steps from a parsed statement to a command: resolve, plan, compare, effects."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -24,12 +25,3 @@ else:
             "properties": "FormatClause With configured_formats with_configured_wrap",
         },
     )
-
-__all__ = [
-    "FormatClause",
-    "With",
-    "columns_of",
-    "configured_formats",
-    "transient_plan",
-    "with_configured_wrap",
-]

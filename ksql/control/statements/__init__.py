@@ -1,5 +1,6 @@
 """Statements: one handler for each kind, with its effect and its answer."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -77,53 +78,3 @@ else:
             "upgradereport": "SwitchPoint UpgradeDescription UpgradeDifference UpgradeReport",
         },
     )
-
-__all__ = [
-    "FILE",
-    "HANDLERS",
-    "OMIT_NONE",
-    "PATH",
-    "QUERY",
-    "STATEMENTS",
-    "CommandRate",
-    "Delivery",
-    "DryRun",
-    "Entity",
-    "FieldInfo",
-    "Health",
-    "HostReport",
-    "Monitor",
-    "Offsets",
-    "OpenPush",
-    "QueryDetails",
-    "QueryHealth",
-    "QueryHistory",
-    "QuerySample",
-    "Records",
-    "Request",
-    "RequestFailed",
-    "RowWriter",
-    "ServerInfo",
-    "Services",
-    "StageState",
-    "StatementsOfCatalog",
-    "SwitchPoint",
-    "TopicPartition",
-    "UnknownField",
-    "UpgradeDescription",
-    "UpgradeDescriptionEntity",
-    "UpgradeDifference",
-    "UpgradeReport",
-    "Upgrades",
-    "check_count",
-    "end_cluster",
-    "entities",
-    "execute",
-    "left_to_run",
-    "masked",
-    "reports",
-    "row_writer",
-    "run",
-    "session",
-    "single",
-]

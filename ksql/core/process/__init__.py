@@ -1,5 +1,6 @@
 """Processes of this machine: children, locks, the lease to write, Java and its jars."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -41,29 +42,3 @@ else:
             "periodic": "PeriodicWorker RepeatedFailure call_within in_background",
         },
     )
-
-__all__ = [
-    "LOCK",
-    "Child",
-    "DirectoryBusy",
-    "FileLock",
-    "Jar",
-    "JarSet",
-    "Java",
-    "Lease",
-    "NotLeader",
-    "PeriodicWorker",
-    "RepeatedFailure",
-    "as_admin",
-    "await_predecessors",
-    "cache_dir",
-    "call_within",
-    "find_java",
-    "in_background",
-    "jar_dir",
-    "jar_files",
-    "lease",
-    "locked",
-    "present",
-    "sha256",
-]

@@ -1,5 +1,6 @@
 """A plan as running code, and what hosts it; no Spark, no Kafka client."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -30,27 +31,3 @@ else:
             "topology": "changes_sent time_counted",
         },
     )
-
-__all__ = [
-    "AT",
-    "FutureTimestamps",
-    "MovedRecords",
-    "Program",
-    "RawBatch",
-    "Result",
-    "WarningsWritten",
-    "answering",
-    "changes_sent",
-    "generated_code",
-    "has_one_writer",
-    "muted",
-    "packed",
-    "plan_of",
-    "read_topics",
-    "start_ms",
-    "stated_settings",
-    "through",
-    "time_counted",
-    "topic_acl",
-    "unpacked",
-]

@@ -1,5 +1,6 @@
 """A bound expression as a Python function of one row: the reference meaning of the language."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.exec.expressions import meter
@@ -11,13 +12,3 @@ from ksql.exec.expressions.compile import (
     strict,
 )
 from ksql.exec.expressions.errors import Log
-
-__all__ = [
-    "Log",
-    "Projection",
-    "compile_expr",
-    "compile_projection",
-    "constant_value",
-    "meter",
-    "strict",
-]

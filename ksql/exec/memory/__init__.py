@@ -1,5 +1,6 @@
 """Queries hosted in memory, for tests and fast feedback."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.exec.memory.driver import (
@@ -9,11 +10,3 @@ from ksql.exec.memory.driver import (
     MemoryTopics,
 )
 from ksql.exec.memory.records import MemoryRecords
-
-__all__ = [
-    "MemoryExtents",
-    "MemoryFeed",
-    "MemoryRecords",
-    "MemoryRunner",
-    "MemoryTopics",
-]

@@ -1,5 +1,6 @@
 """Stateful operators as plain Python over a small store."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -24,23 +25,3 @@ else:
             "order": "SequenceKeys",
         },
     )
-
-__all__ = [
-    "SETTING",
-    "BadResult",
-    "Bound",
-    "BoundedStore",
-    "Folds",
-    "KeyedBatch",
-    "LateRecord",
-    "Queues",
-    "Record",
-    "SequenceKeys",
-    "Slot",
-    "State",
-    "TooMuchState",
-    "compile_folds",
-    "estimate",
-    "keys",
-    "parts_of",
-]

@@ -1,5 +1,6 @@
 """Functions that users write in Python: declared by decorators, loaded from a directory."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -17,11 +18,3 @@ else:
             "watch": "Limits Overrun CallWatch watched",
         },
     )
-
-__all__ = [
-    "CallWatch",
-    "Limits",
-    "Overrun",
-    "UdfProcessPool",
-    "watched",
-]

@@ -1,5 +1,6 @@
 """``java.util.regex``: patterns and replacements translated, semantics kept, time bounded."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.java.regex.matcher import (
@@ -14,16 +15,3 @@ from ksql.java.regex.matcher import (
 )
 from ksql.java.regex.replacement import replace_all
 from ksql.java.regex.translate import BadRegex
-
-__all__ = [
-    "BadRegex",
-    "Budget",
-    "JavaRegex",
-    "TimedPattern",
-    "TooSlow",
-    "compile_java",
-    "compile_whole",
-    "part",
-    "replace_all",
-    "use",
-]

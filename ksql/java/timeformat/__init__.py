@@ -5,6 +5,7 @@ with English names. It also has the lenient parsing of commons-lang's FastDateFo
 neither Java's letters nor a parser; its names of time zones are used.
 """
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.java.timeformat.fastdate import parse_date
@@ -20,19 +21,3 @@ from ksql.java.timeformat.javatime import (
     timestamp_parser,
 )
 from ksql.java.timeformat.zones import UTC, system_zone, zone_of
-
-__all__ = [
-    "UTC",
-    "Moment",
-    "date_moment",
-    "formatter",
-    "parse_date",
-    "parse_day",
-    "parse_time",
-    "parse_timestamp",
-    "system_zone",
-    "time_moment",
-    "timestamp_moment",
-    "timestamp_parser",
-    "zone_of",
-]

@@ -1,5 +1,6 @@
 """Kafka Connect: a client of its REST interface, and the embedded worker."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -57,31 +58,3 @@ else:
             "worker": "EmbeddedConnect",
         },
     )
-
-__all__ = [
-    "CLASS",
-    "UNREACHABLE",
-    "Config",
-    "Connect",
-    "ConnectClient",
-    "ConnectRejects",
-    "ConnectSettings",
-    "ConnectStarting",
-    "ConnectorExists",
-    "ConnectorInfo",
-    "ConnectorStatus",
-    "EmbeddedConnect",
-    "Listed",
-    "NoConnectConfigured",
-    "NoSuchConnector",
-    "Plugin",
-    "TaskStatus",
-    "WatchedConnect",
-    "WorkerSettings",
-    "answer_within_s",
-    "check_connect",
-    "connect_settings",
-    "is_embedded",
-    "known_topics",
-    "worker_settings",
-]

@@ -1,16 +1,8 @@
 """The embedded broker, and what it shares with other JVMs of Kafka that run as children."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from ksql.kafka.embedded.broker_config import properties_text
 from ksql.kafka.embedded.jvm_child import HOST, EmbeddedJvm, free_ports, last_meaningful_line
-
-__all__ = [
-    "HOST",
-    "EmbeddedBroker",
-    "EmbeddedJvm",
-    "free_ports",
-    "last_meaningful_line",
-    "properties_text",
-]

@@ -1,5 +1,6 @@
 """Writes records to Kafka: for the service, for many threads, for Spark's workers."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -30,22 +31,3 @@ else:
             "worker_producer": "DeliveryFailed LARGER RecordRefused WorkerProducer",
         },
     )
-
-__all__ = [
-    "BATCH_BYTES",
-    "LARGER",
-    "NO_LIMITS",
-    "CommitInDoubt",
-    "DeliveryFailed",
-    "RecordRefused",
-    "Sender",
-    "SharedSender",
-    "TaskTransactions",
-    "TopicLimits",
-    "TransactionalSender",
-    "WorkerProducer",
-    "begin_batch",
-    "fitting",
-    "hashes_as_java",
-    "keep",
-]

@@ -1,5 +1,6 @@
 """A running query on Spark: start, supervision, replacement, metrics."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -33,24 +34,3 @@ else:
             "spec": "Failure OnFailure RetryPolicy RunnerContext State unheard",
         },
     )
-
-__all__ = [
-    "BY_WORKERS",
-    "READ",
-    "BatchLimits",
-    "CutOverCompletion",
-    "DropCounts",
-    "Failure",
-    "OnFailure",
-    "Preflight",
-    "QueryMetrics",
-    "QuerySupervisor",
-    "RetryPolicy",
-    "RunnerContext",
-    "SparkRunner",
-    "State",
-    "StateSize",
-    "Totals",
-    "first_offsets",
-    "unheard",
-]

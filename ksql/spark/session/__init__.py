@@ -1,5 +1,6 @@
 """Spark's JVM and session, and what they are given at their start."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -21,14 +22,3 @@ else:
             "source": "ISOLATION",
         },
     )
-
-__all__ = [
-    "ISOLATION",
-    "WRITE",
-    "JvmHome",
-    "SparkRuntime",
-    "SparkSettings",
-    "forget_others",
-    "is_local",
-    "prepared_stand",
-]

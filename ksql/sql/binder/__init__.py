@@ -1,5 +1,6 @@
 """Names, types and clauses: the meaning of a query, found or refused before it runs."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -52,43 +53,3 @@ else:
             "windows": "check_overlap",
         },
     )
-
-__all__ = [
-    "NO_COLUMNS",
-    "OPERATORS",
-    "AggregateCall",
-    "BadValue",
-    "Bound",
-    "BoundJoin",
-    "Column",
-    "Const",
-    "Grouping",
-    "LambdaVar",
-    "Named",
-    "Namer",
-    "NoGroupKey",
-    "NotBoolean",
-    "NotGrouped",
-    "Relation",
-    "Scope",
-    "Source",
-    "UnknownSource",
-    "bind",
-    "bind_predicate",
-    "bind_relation",
-    "bound",
-    "check_overlap",
-    "check_unique",
-    "columns",
-    "describe",
-    "is_aggregate",
-    "items",
-    "joined_name",
-    "keys",
-    "position_text",
-    "refuse_aggregates",
-    "sources_of",
-    "sql_of",
-    "trees",
-    "type_of",
-]

@@ -1,5 +1,6 @@
 """The sources, types and queries that exist, as one immutable snapshot."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.sql.catalog.catalog import Catalog
@@ -15,17 +16,3 @@ from ksql.sql.catalog.model import (
     Topic,
     kept_schema,
 )
-
-__all__ = [
-    "FORMS",
-    "HEADERS_FORMAT",
-    "Catalog",
-    "CutOver",
-    "DataSource",
-    "FormerVersion",
-    "Materialization",
-    "PersistentQuery",
-    "Rebuild",
-    "Topic",
-    "kept_schema",
-]

@@ -1,5 +1,6 @@
 """The meaning of a query as typed, frozen, storable nodes."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.sql.plan import codec
@@ -35,37 +36,3 @@ from ksql.sql.plan.walk import (
     with_row_ttl,
     with_windows_placed,
 )
-
-__all__ = [
-    "DAMAGE",
-    "Aggregate",
-    "Built",
-    "EmitFinal",
-    "Explode",
-    "Filter",
-    "Fold",
-    "ForeignKeyJoin",
-    "Join",
-    "JoinWindow",
-    "Placement",
-    "Plan",
-    "QueryPlan",
-    "Rekey",
-    "Select",
-    "Sink",
-    "Source",
-    "StreamStreamJoin",
-    "StreamTableJoin",
-    "TableCall",
-    "TableTableJoin",
-    "TimeWindow",
-    "UnreadablePlan",
-    "codec",
-    "follows_time",
-    "generations",
-    "loads",
-    "result_kind",
-    "sources",
-    "with_row_ttl",
-    "with_windows_placed",
-]

@@ -1,5 +1,6 @@
 """Text to tree and back; the only user of Lark."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.sql.syntax import ast, expr, printer
@@ -7,17 +8,3 @@ from ksql.sql.syntax.ast import SourceKind
 from ksql.sql.syntax.expr import Expr, StringLit
 from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
 from ksql.sql.syntax.walk import collect
-
-__all__ = [
-    "Expr",
-    "Parsed",
-    "RawStatement",
-    "SourceKind",
-    "StringLit",
-    "ast",
-    "collect",
-    "expr",
-    "parse_one",
-    "printer",
-    "split",
-]

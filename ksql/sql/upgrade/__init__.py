@@ -1,5 +1,6 @@
 """May a running query be replaced, and what holds across the switch."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.sql.upgrade.code import as_run, code_of, hazards, other_code
@@ -13,22 +14,3 @@ from ksql.sql.upgrade.verdict import (
     UpgradeClass,
     Verdict,
 )
-
-__all__ = [
-    "LISTED",
-    "RESET",
-    "Difference",
-    "Guarantee",
-    "ReplacementKind",
-    "Trait",
-    "UpgradeClass",
-    "Verdict",
-    "as_run",
-    "code_of",
-    "hazards",
-    "inherited",
-    "inherited_properties",
-    "notes",
-    "other_code",
-    "validate_upgrade",
-]

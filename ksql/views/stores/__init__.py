@@ -1,5 +1,6 @@
 """The materialized answer by key, and how far it has read."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from ksql.views.stores import formats
@@ -15,17 +16,3 @@ from ksql.views.stores.base import (
 from ksql.views.stores.format_upgrade import SETTING
 from ksql.views.stores.memory import MemoryStore
 from ksql.views.stores.retention_store import RetentionStore
-
-__all__ = [
-    "SETTING",
-    "HiddenWindows",
-    "MemoryStore",
-    "RetentionStore",
-    "Rows",
-    "Store",
-    "StoreClosed",
-    "Stored",
-    "StoredRow",
-    "formats",
-    "united",
-]

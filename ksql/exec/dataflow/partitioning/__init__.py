@@ -1,5 +1,6 @@
 """Keys as bytes, the partitions that they belong to, and how results get there in order."""
 
+# mypy: implicit-reexport
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -17,8 +18,3 @@ else:
             "placement": "KeyedBuckets",
         },
     )
-
-__all__ = [
-    "KeyedBuckets",
-    "partitions_of",
-]
