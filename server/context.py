@@ -55,7 +55,6 @@ class BufferedResult:
             stream.close()
 
     def batches(self) -> Iterator[list[ResultRow]]:
-        """Yield the rows."""
         yield self.rows
 
     def close(self) -> None:

@@ -131,17 +131,14 @@ class SparkMonitor:
         )
 
     def spark_plan(self, query_id: str) -> str:
-        """Return Spark's plan of its last batch."""
         running = self._running(query_id)
         return running.spark_plan() if running else ""
 
     def skipped(self, query_id: str) -> int:
-        """Return how many records it could not handle since this server began."""
         running = self._running(query_id)
         return running.totals().errors if running else 0
 
     def committed(self, query_id: str) -> Offsets:
-        """Return how far it has read."""
         running = self._running(query_id)
         return running.committed_offsets() if running else {}
 
@@ -158,7 +155,6 @@ class SparkMonitor:
         return Processed(running.committed_offsets(), (failed and status.last_error) or "")
 
     def application(self, query_id: str) -> str:
-        """Return the query's name in Kafka."""
         return self._runner.application(self._version(query_id))
 
     def has_processed(self, query_id: str) -> bool:
@@ -172,11 +168,9 @@ class SparkMonitor:
         return self._runner.running.get(self._version(query_id))
 
     def topics(self) -> Mapping[str, Sequence[int]]:
-        """Return all topics: the number of replicas of each partition."""
         return {name: info.replicas_per_partition for name, info in self._admin.topics().items()}
 
     def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """Return the first and end offset of every partition."""
         known = self._admin.topics()
         there = [topic for topic in topics if topic in known]
         begins, ends = self._admin.begin_offsets(there), self._admin.end_offsets(there)

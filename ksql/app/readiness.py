@@ -83,21 +83,17 @@ class NodeState(Observed):
 
     @property
     def is_up(self) -> bool:
-        """Whether its start is done and its stop has not begun."""
         return self._node.ready.is_set()
 
     @property
     def replaying(self) -> bool:
-        """Whether the command topic is not replayed yet."""
         return self._node.replaying
 
     def kafka(self) -> str:
-        """Return why Kafka does not answer; empty if it does, or nobody has looked yet."""
         loop = getattr(self._node, "health_loop", None)
         return "" if loop is None else loop.kafka
 
     def leadership(self) -> str:
-        """Return why the server has lost, or is losing, its leadership; empty if neither."""
         leadership = getattr(self._node, "leadership", None)
         return self._node.lost or ("" if leadership is None else leadership.trouble)
 

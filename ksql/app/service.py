@@ -114,7 +114,6 @@ class KsqlService:
         return carry_out(file, node.services, node.settings, self._stated, node.log_topic)
 
     def leave(self) -> None:
-        """Let the other servers take over the reads of its stores while it still answers."""
         self.node.leave()
 
     def stop(self) -> None:
@@ -126,7 +125,6 @@ class KsqlService:
 
     @property
     def again(self) -> bool:
-        """Whether it is to be started again once it has been stopped."""
         return self.node.again
 
     @property
@@ -139,7 +137,6 @@ class KsqlService:
         self.node.on_lost = call
 
     def addresses(self) -> Mapping[str, str]:
-        """Return the URLs of the other services of this server; known once it has started."""
         return self.node.addresses
 
     # statements
@@ -162,43 +159,24 @@ class KsqlService:
     def dry_run(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> list[Entity]:
-        """Return what each statement of a request would do; nothing is carried out.
-
-        Raises: RequestFailed.
-        """
         return self.statements.dry_run(text, properties, variables)
 
     def awaiting(self, offset: int) -> Callable[[], bool]:
-        """Return whether the command topic has been replayed up to there, as a question."""
         return self.statements.awaiting(offset)
 
     def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
-        """Return the writer of rows to the stream of that name.
-
-        Raises: RequestFailed for what does not take rows.
-        """
         return self.statements.inserts(target, properties)
 
     def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
-        """Tear the cluster down: end all queries, delete the sink topics that the list matches.
-
-        Raises: BadDeletionPattern, RequestFailed.
-        """
         return self.statements.terminate(delete_topics)
 
     def statuses(self) -> Mapping[str, CommandStatus]:
-        """Return the status of every distributed statement, by command id."""
         return dict(self.node.engine.statuses)
 
     def status(self, command_id: str) -> CommandStatus | None:
-        """Return the status of one distributed statement (``stream/`S`/create``)."""
         return self.statuses().get(command_id)
 
     def check_property(self, name: str) -> None:
-        """Check that SET would accept that name.
-
-        Raises: UnknownProperty, FixedProperty.
-        """
         self.node.settings.settable(name)
 
     # queries
@@ -212,10 +190,6 @@ class KsqlService:
         tombstones: bool = True,
         caller: Caller | None = None,
     ) -> ResultStream | TextStream:
-        """Start one query or PRINT; the caller closes the stream.
-
-        Raises: RequestFailed, also for a text that is not a single query.
-        """
         node = self.node
         if not node.ready.is_set():
             raise RequestFailed(NotReady("The service is starting."), text)
@@ -232,29 +206,19 @@ class KsqlService:
     def at_once(
         self, text: str, properties: Mapping[str, str], caller: Caller
     ) -> ResultStream | None:
-        """Start a query that waits for nothing; None for any other, which ``query`` starts.
-
-        Raises: RequestFailed.
-        """
         if not self.node.ready.is_set():
             return None
         return self.node.reads.at_once(text, self.node.settings, properties, caller)
 
     def close_query(self, query_id: str) -> bool:
-        """End a push query of this server; False when there is none of that id."""
         return self.node.reads.close(query_id)
 
     def browse(self, ask: BrowseRequest) -> BrowsedRecords:
-        """Return some records of a topic as text; it waits for none that is still to come.
-
-        Raises: NotPermitted, UnknownName, INTERNAL_TOPIC, UnknownPartition.
-        """
         return self.node.reads.browse(ask)
 
     # the server
 
     def info(self) -> ServerInfo:
-        """Return version and identity; cheap."""
         service_id = self.node.settings.text("ksql.service.id")
         status: Literal["RUNNING", "DEGRADED"] = "RUNNING" if self.node.log.sound else "DEGRADED"
         return ServerInfo(version(), self.node.cluster_id, service_id, status)
@@ -266,11 +230,9 @@ class KsqlService:
 
     @property
     def terminated(self) -> bool:
-        """Whether this follower has found that the service was terminated at another server."""
         return self.node.terminated
 
     def health(self) -> Health:
-        """Return how the parts are doing; may talk to Kafka, so the result is cached."""
         node = self.node
         reasons = {
             "kafka": node.health_loop.kafka,
@@ -295,7 +257,6 @@ class KsqlService:
         return Health(details, reasons, state)
 
     def unready(self) -> Mapping[str, str]:
-        """Return why it should get no requests, a sentence by word; reads memory only."""
         return self._readiness.reasons()
 
     def metrics(self, accept: str, unready: Sequence[str], requests: Counts) -> tuple[bytes, str]:
@@ -304,99 +265,61 @@ class KsqlService:
         return self._metrics.exposition(facts, accept)
 
     def history(self, query_id: str) -> QueryHistory:
-        """Return the last hours of a query as this server has seen them; reads memory only."""
         return self._observer.histories.of(query_id)
 
     # several servers
 
     @property
     def host(self) -> str:
-        """The address of this server for other servers, as ``host:port``."""
         return self.node.replicas.host
 
     @property
     def is_follower(self) -> bool:
-        """Whether another server leads, or is to, and this one follows it."""
         return self.node.is_follower
 
     @property
     def scheme(self) -> str:
-        """How the servers of the service speak to each other: http or https."""
         return own_scheme(self.node.settings)
 
     @property
     def secret(self) -> ServerSecret | None:
-        """The secret that they share, to know one another by."""
         return self.node.replicas.secret
 
     @property
     def tls(self) -> ssl.SSLContext | None:
-        """With which keys and trust they speak over https."""
         return self.node.replicas.tls if hasattr(self.node, "replicas") else None
 
     def elsewhere(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> Server | None:
-        """Return the server that a request of statements is to be passed on to; None: this one.
-
-        Raises: NotLeaderYet, if no server leads at the moment.
-        """
         return self.statements.elsewhere(text, properties, variables)
 
     def leader(self) -> Server:
-        """Return the other server that leads.
-
-        Raises: NotLeaderYet, if there is none at the moment, or it has fallen silent.
-        """
         return self.statements.leader()
 
     def is_leader(self, server: Server) -> bool:
-        """Return whether that other server leads, and has been note_alive lately."""
         return self.statements.is_leader(server)
 
     def cluster_status(self) -> ClusterStatus:
-        """Return the servers that are known, and how far their stores are; asks Kafka.
-
-        Raises: HeartbeatsOff.
-        """
         return self.node.replicas.cluster.status()
 
     def note_alive(self, host: str) -> None:
-        """Note that another server lives.
-
-        Raises: HeartbeatsOff.
-        """
         self.node.replicas.cluster.note_alive(host)
 
     def reported(self, host: str, lags: HostStoreLags) -> None:
-        """Note how far another server's stores are.
-
-        Raises: HeartbeatsOff.
-        """
         self.node.replicas.cluster.reported(host, lags)
 
     def read_replica(self, ask: ReadRequest) -> ReadResult:
-        """Read one of this server's replicas for another server, which answers a query from it.
-
-        Raises: ReadRejected, Unreachable.
-        """
         return self.node.replicas.read(ask)
 
     def report(self, queries: Sequence[str]) -> bytes:
-        """Report the queries of this server to another one: those in detail, or all in short."""
         return reports.form(reports.report(self.node.services, queries))
 
     def replica_statuses(self) -> dict[tuple[str, int], ReplicaStatus]:
-        """Return how far every copy of this server is, by query and partition; asks Kafka."""
         return self.node.replicas.replica_statuses()
 
     def processed(self, query_id: str) -> Processed:
-        """Return how far a query that this server runs has processed its sources for good."""
         return self.node.monitor.processed(query_id)
 
     def holders(self, table: str, key: list[Any] | None) -> list[dict[str, Any]]:
-        """Return which servers hold a table's partitions, on request only the one of a key.
-
-        Raises: UnknownName, NotQueryable, BadKey.
-        """
         return self.node.replicas.hosts(self.node.engine.catalog, table, key, self.node.registry)

@@ -32,10 +32,6 @@ class StartedRequest:
     finish: Callable[[list[e.Entity]], list[e.Entity]]
 
     def proceed(self) -> list[e.Entity] | None:
-        """Carry out what is left; return the answers, None while a statement waits.
-
-        Raises: RequestFailed.
-        """
         done = self.execution.proceed()
         return None if done is None else self.finish(done)
 

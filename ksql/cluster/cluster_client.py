@@ -179,23 +179,19 @@ class ClusterReport:
         return self._hosts.elsewhere() is None
 
     def spark_plan(self, query_id: str) -> str:
-        """See ``Monitor``."""
         if self._here():
             return self._monitor.spark_plan(query_id)
         return self._details(query_id).spark_plan
 
     def skipped(self, query_id: str) -> int:
-        """See ``Monitor``."""
         return self._monitor.skipped(query_id) if self._here() else self._details(query_id).skipped
 
     def committed(self, query_id: str) -> Offsets:
-        """See ``Monitor``."""
         if self._here():
             return self._monitor.committed(query_id)
         return self._details(query_id).committed
 
     def application(self, query_id: str) -> str:
-        """See ``Monitor``."""
         if self._here():
             return self._monitor.application(query_id)
         return self._details(query_id).application
@@ -211,15 +207,12 @@ class ClusterReport:
         return self._own.history.upgrades(query_id)
 
     def upgrade(self, upgrade_id: str) -> UpgradeDescription | None:
-        """See ``UpgradeReports``."""
         return self._own.history.upgrade(upgrade_id)
 
     def topics(self) -> Mapping[str, Sequence[int]]:
-        """See ``Monitor``."""
         return self._monitor.topics()
 
     def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """See ``Monitor``."""
         return self._monitor.ends(topics)
 
     def _far(self, query_id: str) -> HostReport | None:

@@ -60,17 +60,14 @@ class GroupMembers:
 
     @property
     def me(self) -> Server:
-        """This server."""
         return self._me
 
     def alive(self) -> tuple[Server, ...]:
-        """See ``Members``."""
         servers = {self._me, *self._listed()}
         holder = self._leader()
         return tuple(sorted(servers | {holder} if holder is not None else servers))
 
     def leader(self) -> Server | None:
-        """See ``Members``."""
         return self._leader()
 
     def waiting(self) -> frozenset[Server]:

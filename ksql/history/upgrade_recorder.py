@@ -88,14 +88,12 @@ class UpgradeRecorder:
         self._building: dict[QueryVersion, KnownRebuild] = {}
 
     def begun(self, upgrade: Upgrade) -> UpgradeId:
-        """Record an attempt that starts."""
         entry = self._entry(upgrade)
         upgrade_id = self._ledger.record_upgrade(entry)
         self._begun[upgrade_id] = entry
         return upgrade_id
 
     def refused(self, upgrade: Upgrade) -> None:
-        """Record an attempt that the validator refused."""
         entry = self._entry(upgrade)
         self._ledger.record_upgrade(entry)
         self.metrics.outcomes.add(entry.query_id, entry.mode, "refused")
@@ -199,13 +197,11 @@ class UpgradeRecorder:
     def rebuild_begun(
         self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
     ) -> None:
-        """Record a rebuild whose command counts."""
         self.rebuild_replayed(upgrade, candidate, rollback=rollback)
         rebuild = self._building[candidate]
         self._ledger.record_upgrade(rebuild.entry, rebuild.id)
 
     def rebuilt(self, candidate: QueryVersion, switch: Switch | None) -> None:
-        """End a rebuild whose cut-over counts; ``switch`` is None if its place is not known."""
         now = Millis(self._now_ms())
         outcome = UpgradeOutcome("switched", now) if switch is None else _outcome(switch, now)
         if switch is not None and switch.left:
@@ -213,7 +209,6 @@ class UpgradeRecorder:
         self._end(candidate, outcome)
 
     def rebuild_ended(self, candidate: QueryVersion, reason: str) -> None:
-        """End a rebuild that was given up, for that reason."""
         now = Millis(self._now_ms())
         self._end(candidate, UpgradeOutcome("aborted", now, reason=reason))
 
@@ -234,7 +229,6 @@ class UpgradeRecorder:
         self._known.append(rebuild)
 
     def rebuild_end_replayed(self, candidate: QueryVersion, *, switched: bool) -> None:
-        """Note how a rebuild of the command topic ended."""
         now = Millis(self._now_ms())
         if switched:
             self._close(candidate, UpgradeOutcome("switched", now))

@@ -209,11 +209,9 @@ class Ordinary(asyncio.Protocol):
         return self._state.default_headers
 
     def write(self, data: bytes) -> None:
-        """Send."""
         self._transport.write(data)
 
     def soon(self, work: Callable[[], None]) -> None:
-        """Call it once what runs now has paused."""
         self._loop.call_soon(work)
 
     def answered(self, *, closes: bool) -> None:
@@ -229,7 +227,6 @@ class Ordinary(asyncio.Protocol):
             self._go_on()
 
     def close(self) -> None:
-        """Hang up, once all is sent."""
         self._transport.close()
 
     def _is_answering(self) -> bool:
@@ -327,7 +324,6 @@ class Http1(Patient, H11Protocol):
             self._idle.head_came()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock: the client has left."""
         self._idle.end()
         super().connection_lost(exc)
 

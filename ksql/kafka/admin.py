@@ -134,10 +134,6 @@ class Admin(Administrative):
         return {name: _info(name, topic) for name, topic in sorted(metadata.topics.items())}
 
     def partitions(self, topic: str) -> int:
-        """Return how many partitions it has.
-
-        Raises: UnknownTopic.
-        """
         info = self.topics().get(topic)
         if info is None:
             raise UnknownTopic(topic)

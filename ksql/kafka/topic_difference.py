@@ -101,11 +101,9 @@ class TopicDifference:
         self._admin = admin
 
     def names(self) -> Collection[str]:
-        """Return the names of all topics."""
         return self._admin.topics().keys()
 
     def exists(self, topic: str) -> bool:
-        """Return whether there is such a topic."""
         return topic in self._admin.topics()
 
     def make_like(self, topic: str, like: str) -> None:
@@ -124,7 +122,6 @@ class TopicDifference:
         self._admin.create(Topic(topic, partitions, known[like].replicas, configs))
 
     def delete(self, topic: str) -> None:
-        """Delete a topic, if it is there."""
         if self.exists(topic):
             self._admin.delete(topic)
 

@@ -35,7 +35,6 @@ class KafkaTopics:
         self._admin = admin
 
     def describe(self, name: str) -> Topic | None:
-        """Return the topic with all its configs, or None."""
         topic = self._admin.describe([name]).get(name)
         if topic is None:
             return None
@@ -111,10 +110,6 @@ class TopicRecords:
         self._admin = admin
 
     def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
-        """Return the offset of the first record at or after that time, of every partition.
-
-        Raises: UnknownTopic, KafkaUnreachable.
-        """
         return self._admin.offsets_at(topics, time_ms)
 
     def read(
@@ -129,10 +124,6 @@ class TopicRecords:
         return self._read(spans, most)[0]
 
     def read_some(self, spans: Mapping[Partition, tuple[int, int]]) -> tuple[list[RawRecord], bool]:
-        """Return what ``read`` does, and whether these are all records of the spans.
-
-        Raises: as ``read``.
-        """
         return self._read(spans, None)
 
     def _read(

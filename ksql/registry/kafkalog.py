@@ -56,7 +56,6 @@ class KafkaSchemaLog:
 
     @property
     def where(self) -> str:
-        """Describe the log's place for messages."""
         return f"the topic {self._topic} in Kafka at {self._bootstrap}"
 
     def open(self) -> None:
@@ -69,14 +68,12 @@ class KafkaSchemaLog:
         self._journal.seek(0)
 
     def read(self, *, to_end: bool) -> list[Change]:
-        """See SchemaLog."""
         with self._journal.all_or_nothing():
             batches = self._to_end() if to_end else self._journal.read_so_far()
             changes = [self._change(record) for batch in batches for record in batch]
         return [one for one in changes if one is not None]
 
     def acquire(self) -> list[Change]:
-        """See SchemaLog."""
         with self._journal.all_or_nothing():
             if not self._journal.writing:  # first: it ends what a dead writer has left open
                 self._begin()
@@ -90,7 +87,6 @@ class KafkaSchemaLog:
         return changes
 
     def write(self, changes: Sequence[Change]) -> None:
-        """See SchemaLog."""
         entries = [encode(change) for change in changes]
         try:
             self._journal.append(entries)
@@ -124,7 +120,6 @@ class KafkaSchemaLog:
             raise NotWritten(cause if isinstance(cause, KsqlError) else doubt) from doubt
 
     def close(self) -> None:
-        """Release the connections."""
         self._journal.close()
 
     def _to_end(self) -> Iterator[list[RawRecord]]:

@@ -72,12 +72,10 @@ class TopicFeed:
 
     @property
     def positions(self) -> Offsets:
-        """The next offset of every partition."""
         return self._reader.positions
 
     @property
     def open(self) -> bool:
-        """Whether there may be more to read."""
         return not self._ending.is_set()
 
     def poll(self) -> list[RawRecord]:
@@ -94,13 +92,11 @@ class TopicFeed:
                 raise self._explain(problem) from problem
 
     def pause(self, places: Collection[tuple[str, int]]) -> None:
-        """Read no more of these partitions, until another call leaves them out."""
         with self._reading:
             if not self._released:
                 self._reader.pause(places)
 
     def end(self) -> None:
-        """Let the reading thread come to an end by itself."""
         self._ending.set()
 
     def fail(self, problem: KsqlError) -> None:

@@ -166,7 +166,6 @@ class LimitedStream:
 
     @property
     def query_id(self) -> str | None:
-        """The id under which it can be ended."""
         return self.query.query_id
 
     @property
@@ -204,7 +203,6 @@ class LimitedStream:
         return freshness_of(self.query)
 
     def batches(self) -> Iterator[list[ResultRow]]:
-        """Yield the rows."""
         batches = self.query.batches()
         try:
             for batch in batches:
@@ -220,14 +218,12 @@ class LimitedStream:
             self._end()
 
     def close(self) -> None:
-        """End it."""
         try:
             self.query.close()
         finally:
             self._end()
 
     def sent(self, size_bytes: int) -> None:
-        """Count a piece of its answer."""
         self._bandwidth.add(size_bytes)
         self._metrics.bytes.add(self.kind, by=size_bytes)
 

@@ -81,7 +81,6 @@ class PrintQuery:
         return f"rowtime: {time}, key: {key}, value: {value}, partition: {record.partition}"
 
     def close(self) -> None:
-        """End it."""
         self._feed.close()
 
 

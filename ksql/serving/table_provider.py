@@ -91,7 +91,6 @@ class TableProvider:
         self._last = (Settings(), StalenessLimits.of(Settings()), False)
 
     def opened(self, settings: Settings, caller: Caller) -> ReadSnapshot:
-        """Return the tables as one request reads them."""
         token = caller.token
         allowed, committed = self._terms(settings)
         reader = QueryReader(
@@ -140,7 +139,6 @@ class TableProvider:
         return self._tables.table(source) is not None or bool(self._tables.hindrance(source))
 
     def at_hand(self, source: DataSource, settings: Settings) -> bool:
-        """Return whether a read of a table asks neither Kafka nor other servers."""
         allowed, committed = self._terms(settings)
         plain = self._replica_service is None or not (committed or allowed.is_limited)
         return plain and str(source.created_by) in self._begun and self._is_here(allowed)
@@ -322,10 +320,6 @@ class ReadSnapshot:
         """Whether other servers may be asked."""
 
     def stores(self, source: DataSource) -> Mapping[int, Rows]:
-        """Return a table's partitions.
-
-        Raises: TableNotReady.
-        """
         rows, far = self._reads.rows(source, self._reader)
         self._topics[source.name] = source.topic
         if far:

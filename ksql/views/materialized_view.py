@@ -92,7 +92,6 @@ class MaterializedView:
 
     @property
     def stores(self) -> Mapping[int, Store]:
-        """The stores by partition."""
         return {partition: part.store for partition, part in self.parts.items()}
 
     def rows(self, *, committed: bool = False) -> Mapping[int, Rows]:

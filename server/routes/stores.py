@@ -56,7 +56,6 @@ class ReplicaAnswer:
             return next(self._pieces, None)
 
     def close(self) -> None:
-        """End it."""
         with self._lock:
             self._pieces.close()
 

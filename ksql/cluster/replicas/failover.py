@@ -115,11 +115,9 @@ class FailoverRows(Rows):
         return self._hidden
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
         return self.get_many([key])[0]
 
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        """Return the rows of those keys, in their order."""
         answers: list[Stored | None] = []
         while len(answers) < len(keys):
             some = keys[len(answers) : len(answers) + _MOST_KEYS]
@@ -127,7 +125,6 @@ class FailoverRows(Rows):
         return answers
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Yield rows with ``lo <= key < hi`` in order."""
         while True:
             reading = self._begun((lo, hi))
             rows = reading.rows

@@ -55,10 +55,6 @@ class LocalReplicas(ReplicaReader):
         self._lag_tracker = lag_tracker
 
     def read(self, ask: ReadRequest) -> ReadResult:
-        """Begin a read of a store.
-
-        Raises: ReadRejected, Unreachable.
-        """
         try:
             part = self._part(ask.query_id, ask.partition)
             status = self._status_for(part, ask)

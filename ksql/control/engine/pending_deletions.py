@@ -42,11 +42,9 @@ class MemoryAppliedOffset:
     offset: int | None = None
 
     def read(self) -> int | None:
-        """Return the mark."""
         return self.offset
 
     def write(self, offset: int) -> None:
-        """Move it."""
         self.offset = offset
 
 

@@ -126,7 +126,6 @@ class _LogWriter:
         check_size(command)
 
     def append(self, command: Command) -> None:
-        """Write and commit."""
         self._write(command)
 
 

@@ -107,10 +107,6 @@ class Execution:
             raise
 
     def proceed(self) -> list[Entity] | None:
-        """Carry out what is left; return the answers, None while a statement waits.
-
-        Raises: RequestFailed with the answers of those before the one that failed.
-        """
         while self._left:
             try:
                 with within_span("statement", _described(self._left[0]), ConditionPending):

@@ -149,7 +149,6 @@ class Compiled(Generic[Out]):
         return MovedRecords.joined(parts)
 
     def ingest(self, ahead: FutureTimestamps | None = None) -> Ingest:
-        """Return a fresh ingest for one task."""
         intervals = self._intervals
         if self._combine is not None:  # has no windows: it forgets nothing
             assert intervals is not None  # noqa: S101 - where every change counts nothing is combined
@@ -161,7 +160,6 @@ class Compiled(Generic[Out]):
     def step(
         self, stage: int, records: Sequence[Record], store: Store, log: LogError
     ) -> Iterable[Record]:
-        """Return a stage before the last one."""
         stage_of = self._stage_of
         passing = [record for record in records if stage_of[record.port] != stage]
         results, stage_input = self._processed(stage, records, store, log), self._after[stage]
@@ -172,7 +170,6 @@ class Compiled(Generic[Out]):
         return [*passing, *results]
 
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
-        """Return the last stage."""
         written: Any = None
         fast = self._fast
         if isinstance(fast, Joined | Aggregated) and isinstance(records, Queues):
@@ -218,7 +215,6 @@ class Compiled(Generic[Out]):
         return exits.of_stage(self._exit.deleting(), records, log)
 
     def buckets_of(self, count: int) -> KeyedBuckets | None:
-        """Return what finds the bucket of a key; None where lanes or checksums do."""
         finish, plan = self._finish, self.plan
         if plan.placement != "keyed" or self.laned or not isinstance(finish, Encoder):
             return None

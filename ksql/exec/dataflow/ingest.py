@@ -194,7 +194,6 @@ class KeyedIngest:
         self._ahead = ahead
 
     def add(self, batch: RawBatch, log: LogError) -> Parts:
-        """Return the records of a batch, keyed."""
         return Parts(
             [
                 source.keyed(part, self._sequence_keys, log, self._ahead)

@@ -54,7 +54,6 @@ class MemoryTopics:
     _identities: dict[str, int] = field(default_factory=dict)
 
     def describe(self, name: str) -> Topic | None:
-        """Return the topic, or None."""
         return self.known.get(name)
 
     def identity(self, name: str) -> str:
@@ -221,7 +220,6 @@ class MemoryRunner:
         return lambda _timeout_s: FirstBatch(0)
 
     def rollback_switch(self, old: PersistentQuery) -> None:
-        """Continue with the old plan."""
         self.resume([old])
 
     def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
@@ -230,7 +228,6 @@ class MemoryRunner:
         return ""
 
     def progress(self, version: QueryVersion) -> BuildProgress | None:
-        """Return how far a version has read; None if it does not run."""
         running = self.running.get(version)
         if running is None:
             return None
@@ -278,7 +275,6 @@ class MemoryRunner:
         self.resume(query for query in (old, candidate) if query.version in self._resting)
 
     def cut_over(self, old: PersistentQuery, new: PersistentQuery) -> AwaitFirst:
-        """Continue with the candidate's version; the old one rests."""
         self.stop_soon([old.version, new.version])
         self.start(new)
         return lambda _timeout_s: FirstBatch(0)
@@ -382,19 +378,15 @@ class MemoryExtents:
         self._topics = topics
 
     def topics(self) -> list[str]:
-        """Return the names of all topics."""
         return list(self._topics.known)
 
     def begin_offsets(self, topics: Iterable[str]) -> Offsets:
-        """Return the first offset of each topic."""
         return {(topic, 0): 0 for topic in topics}
 
     def end_offsets(self, topics: Iterable[str]) -> Offsets:
-        """Return the offset after the last record of each topic."""
         return {(topic, 0): len(self._topics.records.get(topic, ())) for topic in topics}
 
     def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
-        """Return the offset of the first record at or after that time, of each topic."""
         return {(topic, 0): self._first(topic, time_ms) for topic in topics}
 
     def _first(self, topic: str, time_ms: int) -> int:
@@ -425,26 +417,21 @@ class MemoryFeed:
 
     @property
     def open(self) -> bool:
-        """Whether there may be more to read."""
         return not self._ending.is_set()
 
     def poll(self) -> list[RawRecord]:
-        """Return the records that are there; without any wait a moment for the next."""
         with self._topics.written:
             if self._follow and not self._is_behind():
                 self._topics.written.wait(_POLL_S)
             return self._taken()
 
     def pause(self, places: Collection[tuple[str, int]]) -> None:
-        """Read no more of these partitions, until another call leaves them out."""
         self._held = set(places)
 
     def end(self) -> None:
-        """Let the reading thread come to an end by itself."""
         self._ending.set()
 
     def close(self) -> None:
-        """End it."""
         self.end()
         if not self._closed:
             self._closed = True

@@ -20,13 +20,11 @@ class MemoryRecords:
         self._topics = topics
 
     def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
-        """Return the offset of the first record at or after that time, of each topic."""
         return MemoryExtents(self._topics).offsets_at(topics, time_ms)
 
     def read(
         self, spans: Mapping[tuple[str, int], tuple[int, int]], most: int | None = None
     ) -> list[RawRecord]:
-        """Return the records from the first to before the second offset; ``most`` of each topic."""
         return [
             RawRecord(topic, 0, offset, stored.timestamp, stored.key, stored.value, stored.headers)
             for (topic, _), (start, end) in spans.items()

@@ -39,7 +39,6 @@ class _Comparison(Comparison["Node"]):
         self._prober = prober or self
 
     def differences(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
-        """See ``Comparison``."""
         match reader, writer:
             case (tree.Union(), _) | (_, tree.Union()):
                 yield from self._unions(reader, writer, path)

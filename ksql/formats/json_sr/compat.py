@@ -103,7 +103,6 @@ class JsonSchemaComparison(Comparison["Node"]):
         self._roles = roles
 
     def differences(self, reader: Node, writer: Node, path: str) -> Iterator[Difference]:
-        """See ``Comparison``."""
         reader, writer = _alone(reader), _alone(writer)
         if writer.kind == "never" or reader.kind == "any":
             return

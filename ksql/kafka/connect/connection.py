@@ -87,19 +87,16 @@ class WatchedConnect(Connect):
         self._watch.start()
 
     def client(self) -> ConnectClient:
-        """See Connect."""
         if not self._ready.is_set():
             raise ConnectStarting(self._trouble)
         return super().client()
 
     @property
     def addresses(self) -> dict[str, str]:
-        """See Connect."""
         return {"Kafka Connect": self._worker.url}
 
     @property
     def trouble(self) -> str:
-        """See Connect."""
         return self._trouble
 
     def look(self) -> None:
@@ -140,7 +137,6 @@ class WatchedConnect(Connect):
             former.close()
 
     def begin_end(self) -> None:
-        """See Connect."""
         self._watch.end()
         self._ready.clear()
         self._worker.ask_to_end()

@@ -74,7 +74,6 @@ class ClientErrors(LastError):
         self.fatal = False
 
     def note(self, error: KafkaError) -> None:
-        """Take an error: the client's callback."""
         super().note(error)
         self.fatal = self.fatal or error.fatal() or error.code() == _FATAL
 
@@ -257,7 +256,6 @@ class TransactionalWriter(RecordWriter):
             self.undelivered.taken()
 
     def failure(self, topic: str, problem: KafkaException) -> KsqlError:
-        """Return our error for one that says that a record can never be sent."""
         if is_fenced(problem):
             return ProducerFenced(self.transactional_id)
         return super().failure(topic, problem)

@@ -380,7 +380,6 @@ class Delivered:
         self._written = written
 
     def wait(self) -> Written:
-        """Return where it is."""
         return self._written
 
 

@@ -240,18 +240,15 @@ class QuerySupervisor:
         return self._over
 
     def reads(self) -> Mapping[str, str]:
-        """Return the topics that it reads now, with the ids of its launch; empty if it rests."""
         with self._changed:
             return self._origins if self._may_be_ended() else {}
 
     def writes(self) -> str:
-        """Return the topic that it writes now; empty if it writes none, or rests."""
         with self._changed:
             spec = self._spec if self._may_be_ended() else None
         return (spec.sink_topic if spec is not None else None) or ""
 
     def lost(self) -> KsqlError | None:
-        """Return what says that the checkpoint has gone while it runs; usually None."""
         with self._changed:
             spec = self._spec if self._may_be_ended() else None
         if spec is None or spec.incarnation is None:

@@ -144,7 +144,6 @@ class SparkRunner:
         self.await_first_attempt(query.version for query in resumed)
 
     def resume_async(self, queries: Iterable[PersistentQuery]) -> None:
-        """Begin with that, without waiting for it."""
         resumed = list(queries)
         self._links.begin(*resumed)  # each must know all others when it begins
         for query in resumed:
@@ -155,7 +154,6 @@ class SparkRunner:
                 self._watched(query).start_soon()
 
     def await_first_attempt(self, versions: Iterable[QueryVersion]) -> None:
-        """Wait some seconds, at most until each of them was tried once."""
         deadline = time.monotonic() + _FIRST_TRY_S
         for version in versions:
             if (running := self.running.get(version)) is not None:
@@ -290,7 +288,6 @@ class SparkRunner:
         return switch.switching.first_batch
 
     def rollback_switch(self, old: PersistentQuery) -> None:
-        """Let the old plan continue."""
         switch = self._switches.pop(old.version, None)
         if switch is None:
             self.resume([old])
@@ -299,7 +296,6 @@ class SparkRunner:
             switch.switching.rollback()
 
     def progress(self, version: QueryVersion) -> BuildProgress | None:
-        """Return how far a version has read; None if it does not run here."""
         running = self.running.get(version)
         if running is None:
             return None
@@ -307,7 +303,6 @@ class SparkRunner:
             return progress_of(running, self._begins, self._ends)
 
     def check_former(self, query: PersistentQuery) -> None:
-        """See ``Runner``."""
         with usable(query.id):
             self._completion.check_kept(query, self._checkpoint(query))
 

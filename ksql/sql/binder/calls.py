@@ -74,11 +74,9 @@ class LambdaArgument:
 
     @property
     def arity(self) -> int:
-        """How many parameters it has."""
         return len(self.node.params)
 
     def infer(self, params: tuple[SqlType, ...]) -> SqlType:
-        """Return the type of the body for parameters of these types."""
         return self.bound(params).type
 
     def bound(self, params: tuple[SqlType, ...]) -> b.Lambda:

@@ -227,25 +227,20 @@ class StoreWrapper(Store):
 
     @property
     def transactional(self) -> bool:
-        """Whether puts wait for the commit."""
         return self._store.transactional
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Return about how much memory the open batch takes."""
         return self._store.uncommitted_bytes
 
     def size_bytes(self) -> int:
-        """Return about how many bytes its committed rows take."""
         return self._store.size_bytes()
 
     @property
     def damage(self) -> str:
-        """Return why the files cannot be trusted."""
         return self._store.damage
 
     def committed(self) -> Rows:
-        """Return the rows without the open batch."""
         return self._store.committed()
 
     def get(self, key: bytes) -> Stored | None:
@@ -253,27 +248,21 @@ class StoreWrapper(Store):
         return self._store.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Return rows with ``lo <= key < hi`` in order."""
         return self._store.range(lo, hi)
 
     def position(self) -> Offset | None:
-        """Return the offset of the last commit."""
         return self._store.position()
 
     def is_complete(self) -> bool:
-        """Return whether the last commit was whole."""
         return self._store.is_complete()
 
     def clock(self) -> int | None:
-        """Return the time that the last commit stated."""
         return self._store.clock()
 
     def hidden_from(self) -> int | None:
-        """Return the time of the earliest hidden window that the last commit stated."""
         return self._store.hidden_from()
 
     def close(self) -> None:
-        """End all use."""
         self._store.close()
 
 

@@ -62,7 +62,6 @@ class DiskStore(RocksStore):
         return self._rocks.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Return rows with ``lo <= key < hi`` in order."""
         return self._rocks.range(lo, hi)
 
     def put(self, changes: Iterable[Change]) -> None:
@@ -105,7 +104,6 @@ class DiskStore(RocksStore):
         return False
 
     def clear(self) -> None:
-        """Forget all rows, the position and the times."""
         super().clear()
         self._reliable, self._marked = True, False
 

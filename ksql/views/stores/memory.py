@@ -43,16 +43,13 @@ class MemoryStore(Store):
 
     @property
     def transactional(self) -> bool:
-        """Puts wait for the commit."""
         return True
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Return about how much memory the open batch takes."""
         return self._batch.bytes
 
     def size_bytes(self) -> int:
-        """Return about how much memory the committed rows take."""
         self._check_open()
         return self._rows.bytes
 
@@ -64,7 +61,6 @@ class MemoryStore(Store):
     # --- what readers see
 
     def committed(self) -> Rows:
-        """Return the rows without the open batch."""
         return _Committed(self)
 
     def get(self, key: bytes) -> Stored | None:
@@ -80,7 +76,6 @@ class MemoryStore(Store):
         return _row_of(self._rows.get(key))
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Return rows with ``lo <= key < hi`` in order."""
         with self._lock:
             self._check_open()
             waiting, kept = self._batch.between(lo, hi), self._rows.between(lo, hi)
@@ -95,22 +90,18 @@ class MemoryStore(Store):
             return _rows_of(self._rows.between(lo, hi))
 
     def position(self) -> Offset | None:
-        """Return the offset of the last commit."""
         self._check_open()
         return self._position
 
     def is_complete(self) -> bool:
-        """Return whether the last commit was whole."""
         self._check_open()
         return self._complete
 
     def clock(self) -> int | None:
-        """Return the time that the last commit stated."""
         self._check_open()
         return self._clock
 
     def hidden_from(self) -> int | None:
-        """Return the time of the earliest hidden window that the last commit stated."""
         self._check_open()
         return self._hidden_from
 
@@ -165,7 +156,6 @@ class MemoryStore(Store):
         return False
 
     def clear(self) -> None:
-        """Forget all rows, the position and the times."""
         with self._lock:
             self._check_open()
             self._rows, self._batch, self._deleted = WriteBatch(), WriteBatch(), 0
@@ -173,7 +163,6 @@ class MemoryStore(Store):
             self._complete = True
 
     def close(self) -> None:
-        """End all use."""
         with self._lock:
             self._open, self._rows, self._batch = False, WriteBatch(), WriteBatch()
 
@@ -189,11 +178,9 @@ class _Committed(Rows):
         self._store = store
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
         return self._store.get_committed(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Return rows with ``lo <= key < hi`` in order."""
         return self._store.range_committed(lo, hi)
 
 

@@ -218,7 +218,6 @@ class MigratingStore(StoreWrapper):
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Return about how much memory both open batches take."""
         waiting = 0 if self._copy is None else self._copy.store.uncommitted_bytes
         return self._store.uncommitted_bytes + waiting
 

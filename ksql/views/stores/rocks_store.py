@@ -44,26 +44,21 @@ class RocksStore(Store):
 
     @property
     def damage(self) -> str:
-        """Return why the files cannot be trusted."""
         return self._rocks.damage
 
     def position(self) -> Offset | None:
-        """Return the offset of the last commit."""
         self._rocks.check_open()
         return self._position
 
     def clock(self) -> int | None:
-        """Return the time that the last commit stated."""
         self._rocks.check_open()
         return self._clock
 
     def hidden_from(self) -> int | None:
-        """Return the time of the earliest hidden window that the last commit stated."""
         self._rocks.check_open()
         return self._hidden_from
 
     def clear(self) -> None:
-        """Forget all rows, the position and the times."""
         self._rocks.check_open()
         self._rocks.clear(dict.fromkeys(NUMBERS))
         self._position = self._clock = self._hidden_from = None

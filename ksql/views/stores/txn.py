@@ -62,18 +62,15 @@ class TxnStore(RocksStore):
 
     @property
     def transactional(self) -> bool:
-        """Puts wait for the commit."""
         return True
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Return about how much memory the open batch takes."""
         return self._batch.bytes
 
     # --- what readers see
 
     def committed(self) -> Rows:
-        """Return the rows without the open batch."""
         return _Committed(self._rocks)
 
     def get(self, key: bytes) -> Stored | None:
@@ -88,7 +85,6 @@ class TxnStore(RocksStore):
         return None if change[1] is None else Stored(change[1], change[2])
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Return rows with ``lo <= key < hi`` in order."""
         with self._lock:
             waiting = self._batch.between(lo, hi)
             applying = [] if self._applying is None else self._applying.between(lo, hi)
@@ -98,7 +94,6 @@ class TxnStore(RocksStore):
         return laid_over(waiting, kept) if waiting else kept
 
     def is_complete(self) -> bool:
-        """Return whether the last commit was whole."""
         self._rocks.check_open()
         return self._complete
 
@@ -147,7 +142,6 @@ class TxnStore(RocksStore):
         return False
 
     def clear(self) -> None:
-        """Forget all rows, the position and the times."""
         super().clear()
         self._discard()
         self._complete = True
@@ -169,11 +163,9 @@ class _Committed(Rows):
         self._rocks = rocks
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
         return self._rocks.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Return rows with ``lo <= key < hi`` in order."""
         return self._rocks.range(lo, hi)
 
 
