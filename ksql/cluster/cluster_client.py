@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import orjson
 
 from ksql.cluster.replicas.read_request import ReadRejected, Unreachable
-from ksql.control.statements import HostReport, QueryDetails, reports
+from ksql.control.statements import HostReport, QueryDetails, UpgradeReports, reports
 from ksql.core import KsqlError, NewerVersion, carried
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _outcome(task: Future[HostReport]) -> HostReport | str:
         return str(problem)
 
 
-class ClusterReport:
+class ClusterReport(UpgradeReports):
     """The queries of all servers; a ``Monitor`` of those that run elsewhere."""
 
     def __init__(self, hosts: ClusterClient, credentials: str, own: Services) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ksql.control.engine import UpgradeHistory
 from ksql.control.statements import (
     SwitchPoint,
     UpgradeDescription,
     UpgradeDifference,
     UpgradeReport,
+    UpgradeReports,
 )
 from ksql.core import LONG_S, Durations, Millis, Offset, QueryId, Tally, finished_span
 from ksql.history.entries import (
@@ -68,8 +70,8 @@ def _trace(entry: UpgradeEntry, outcome: UpgradeOutcome) -> None:
     finished_span("replacement", (entry.begun_ms, outcome.finished_ms), attributes, error)
 
 
-class UpgradeRecorder:
-    """The engine's ``UpgradeHistory`` over the ledger."""
+class UpgradeRecorder(UpgradeHistory, UpgradeReports):
+    """The upgrades in the ledger."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.control.engine.changes import Change, IdsFrom, applied
-    from ksql.control.engine.command_execution import Upgrade
+    from ksql.control.engine.command_execution import Upgrade, UpgradeHistory
     from ksql.control.engine.engine import Engine
     from ksql.control.engine.ports import Command, CommandStatus, MemoryLog, StatusName
     from ksql.control.engine.rebuild_progress import records_read, records_to_read
@@ -18,7 +18,7 @@ else:
         __name__,
         {
             "changes": "Change IdsFrom applied",
-            "command_execution": "Upgrade",
+            "command_execution": "Upgrade UpgradeHistory",
             "engine": "Engine",
             "rebuild_progress": "records_read records_to_read",
             "ports": "Command CommandStatus MemoryLog StatusName",

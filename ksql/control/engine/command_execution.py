@@ -25,7 +25,7 @@ import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, EndRebuild, PutQuery
 from ksql.control.engine.context import runs_otherwise
@@ -65,11 +65,12 @@ class Upgrade:
     user: str = ""
 
 
-class UpgradeHistory(Protocol):
-    """Where upgrades are recorded; never raises."""
+class UpgradeHistory:
+    """Where upgrades are recorded; never raises. This one records nothing."""
 
     def begun(self, upgrade: Upgrade) -> object:
         """Record an attempt that starts; the answer is given back at its end."""
+        return None
 
     def moved(self, token: object, offset: int) -> None:
         """Note that its command has another offset than it had when it was begun."""
@@ -104,49 +105,6 @@ class UpgradeHistory(Protocol):
 
     def rebuild_end_replayed(self, candidate: QueryVersion, *, switched: bool) -> None:
         """Note how a rebuild of the command topic ended."""
-
-
-class NoHistory:
-    """Records nothing."""
-
-    def begun(self, upgrade: Upgrade) -> object:
-        """Take no note and return no token."""
-        del upgrade
-        return None
-
-    def moved(self, token: object, offset: int) -> None:
-        """Take no note."""
-
-    def switched(self, token: object, switch: Switch | None) -> None:
-        """Take no note."""
-
-    def rolled_back(self, token: object, error: str) -> None:
-        """Take no note."""
-
-    def refused(self, upgrade: Upgrade) -> None:
-        """Take no note."""
-
-    def replayed(self, upgrade: Upgrade) -> None:
-        """Take no note."""
-
-    def rebuild_begun(
-        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
-    ) -> None:
-        """Take no note."""
-
-    def rebuilt(self, candidate: QueryVersion, switch: Switch | None) -> None:
-        """Take no note."""
-
-    def rebuild_ended(self, candidate: QueryVersion, reason: str) -> None:
-        """Take no note."""
-
-    def rebuild_replayed(
-        self, upgrade: Upgrade, candidate: QueryVersion, *, rollback: bool = False
-    ) -> None:
-        """Take no note."""
-
-    def rebuild_end_replayed(self, candidate: QueryVersion, *, switched: bool) -> None:
-        """Take no note."""
 
 
 class State(Enum):

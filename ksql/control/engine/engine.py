@@ -24,7 +24,6 @@ from ksql.control.engine.changes import (
 from ksql.control.engine.command_execution import (
     CommandExecution,
     ExecutionContext,
-    NoHistory,
     Upgrade,
     UpgradeHistory,
 )
@@ -101,7 +100,7 @@ class Engine:
     topics: Topics
     log: CommandLog
     runner: Runner
-    history: UpgradeHistory = field(default_factory=NoHistory)
+    history: UpgradeHistory = field(default_factory=UpgradeHistory)
     parallelism: int = 2
     registry: Registry | None = None
     new_generation: Callable[[], int] = lambda: 1 + secrets.randbelow(MOST_GENERATIONS)

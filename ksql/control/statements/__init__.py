@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Request,
         Services,
         StageState,
+        UpgradeReports,
     )
     from ksql.control.statements.teardown import end_cluster
     from ksql.control.statements.upgradereport import (
@@ -72,7 +73,7 @@ else:
             "reports": "HostReport PATH QUERY QueryDetails",
             "services": (
                 "CommandRate Delivery Monitor Offsets QueryHealth Records Request OpenPush "
-                "Services StageState"
+                "Services StageState UpgradeReports"
             ),
             "teardown": "end_cluster",
             "upgradereport": "SwitchPoint UpgradeDescription UpgradeDifference UpgradeReport",

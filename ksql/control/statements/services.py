@@ -175,38 +175,22 @@ class NoRecords:
         return (), True
 
 
-class UpgradeReports(Protocol):
-    """The history of upgrades, as statements show it."""
+class UpgradeReports:
+    """The history of upgrades, as statements show it; this one is of a service without a ledger."""
 
     def last(self, query_id: QueryId, since: int = -1) -> UpgradeReport | None:
         """Return the last replacement of a query; None if none is known.
 
         ``since`` is the offset of the command that began it: an id may have been another query's.
         """
+        return None
 
     def upgrades(self, query_id: QueryId | None) -> Sequence[UpgradeDescription] | None:
         """Return the latest of one query or of all, newest first; None if it cannot be read."""
+        return None
 
     def upgrade(self, upgrade_id: str) -> UpgradeDescription | None:
         """Return the one of that id; None if there is none, or if the history cannot be read."""
-
-
-class NoReports:
-    """The history of a service without a ledger."""
-
-    def last(self, query_id: QueryId, since: int = -1) -> UpgradeReport | None:
-        """Know of none."""
-        del query_id, since
-        return None
-
-    def upgrades(self, query_id: QueryId | None) -> Sequence[UpgradeDescription] | None:
-        """Have nothing to read."""
-        del query_id
-        return None
-
-    def upgrade(self, upgrade_id: str) -> UpgradeDescription | None:
-        """Know of none."""
-        del upgrade_id
         return None
 
 
@@ -253,7 +237,7 @@ class Services:
     host: str = "localhost:8088"
     close_push: Callable[[str], bool] = lambda _query_id: False
     pushes: Callable[[], Sequence[OpenPush]] = tuple
-    history: UpgradeReports = field(default_factory=NoReports)
+    history: UpgradeReports = field(default_factory=UpgradeReports)
     rebuild_trouble: Callable[[QueryVersion], str] = lambda _version: ""
     rebuild_growth: Callable[[QueryVersion], CatchUpSpeed | None] = lambda _version: None
     pulls: Callable[[str], Mapping[str, PullMetrics]] = lambda _name: {}

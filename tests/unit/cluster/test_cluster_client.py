@@ -15,7 +15,7 @@ from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.pull_metrics import PullMetrics
 from ksql.control.statements import reports
 from ksql.control.statements.execute import RequestFailed
-from ksql.control.statements.services import NoReports, OpenPush, QueryHealth
+from ksql.control.statements.services import OpenPush, QueryHealth, UpgradeReports
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.core.config import Settings
 from ksql.sql.upgrade.verdict import Guarantee
@@ -65,7 +65,7 @@ class QueryLeader(FakeService):
         return self.world.services.close_push(query_id)
 
 
-class BusyHistory(NoReports):
+class BusyHistory(UpgradeReports):
     """Knows of one replacement."""
 
     def last(self, query_id, since=-1):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.control.engine.command_execution import NoHistory
+from ksql.control.engine.command_execution import UpgradeHistory
 from ksql.control.engine.errors import BESIDE
 from ksql.control.engine.ports import MemoryLog
 from ksql.control.rebuild_supervisor import RebuildSupervisor
@@ -769,7 +769,7 @@ def test_a_candidate_has_no_rows_of_one_that_never_counted(world):
     assert world.topics.known[hidden].partitions == 1
 
 
-class Users(NoHistory):
+class Users(UpgradeHistory):
     """Notes who has asked for which upgrade."""
 
     def __init__(self):
@@ -933,7 +933,7 @@ def test_table_whose_query_fails_is_cut_over_without_it():
     assert switch.offsets == {"r": {0: 3}}
 
 
-class Ends(NoHistory):
+class Ends(UpgradeHistory):
     """Notes the cut-overs."""
 
     def __init__(self):

@@ -12,7 +12,7 @@ from ksql.control.engine.changes import BeginRebuild, CutOverQuery, applied
 from ksql.control.planning.rebuild import stated_mode
 from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.control.statements.execute import RequestFailed, is_distributed, session
-from ksql.control.statements.services import NoReports
+from ksql.control.statements.services import UpgradeReports
 from ksql.control.statements.show_upgrades import UnknownUpgrade, replacing
 from ksql.control.statements.upgradereport import UpgradeProgress
 from ksql.core.config import Settings
@@ -36,7 +36,7 @@ BACKFILLED = (
 BACKFILL = f"{BACKFILLED};"
 
 
-class History(NoReports):
+class History(UpgradeReports):
     """A ledger that has these upgrades."""
 
     def __init__(self, *known):
@@ -225,7 +225,7 @@ def test_no_other_upgrade_of_the_query_has_the_progress(world, row):
 
 def test_the_catalog_knows_what_is_being_built(world):
     begin(world)
-    world.services.history = NoReports()
+    world.services.history = UpgradeReports()
     world.runner.progress = {CANDIDATE: reading(300, 50.0)}.get
     answer = one(world, "SHOW UPGRADES;")
     [row] = answer.upgrades
@@ -240,7 +240,7 @@ def test_the_catalog_knows_what_is_being_built(world):
 
 def test_the_catalog_knows_the_last_cut_over(world):
     cut_over(world)
-    world.services.history = NoReports()
+    world.services.history = UpgradeReports()
     [row] = one(world, "SHOW UPGRADES FOR N;").upgrades
     assert (row.id, row.status, row.begun) == (UPGRADE.id, "switched", None)
 
@@ -251,13 +251,13 @@ def test_the_catalog_knows_the_last_cut_over(world):
 )
 def test_the_catalog_knows_how_a_query_was_replaced(world, modes, mode):
     cut_over(world, **modes)
-    world.services.history = NoReports()
+    world.services.history = UpgradeReports()
     [building] = one(world, "SHOW UPGRADES;").upgrades
     assert (building.mode, building.status) == (mode, "switched")
 
 
 def without_history(world):
-    world.services.history = NoReports()
+    world.services.history = UpgradeReports()
     [row] = one(world, "SHOW UPGRADES;").upgrades
     return row
 
@@ -288,7 +288,7 @@ def test_the_catalog_knows_a_rollback_by_its_own_id():
 
 def test_a_rollback_is_built_under_an_id_of_its_own(world):
     cut_over(world)
-    world.services.history = NoReports()
+    world.services.history = UpgradeReports()
     [begun] = world.engine.dry_run(
         world.parse("ROLLBACK UPGRADE OF N;"), "", world.settings
     ).changes
@@ -298,7 +298,7 @@ def test_a_rollback_is_built_under_an_id_of_its_own(world):
 
 
 def test_an_upgrade_that_only_the_ledger_knows(world):
-    world.services.history = NoReports()
+    world.services.history = UpgradeReports()
     error = refused(world, "DESCRIBE UPGRADE 'none';")
     assert error.code == 50300
     assert "cannot be read" in error.detail
@@ -307,7 +307,7 @@ def test_an_upgrade_that_only_the_ledger_knows(world):
 def test_the_catalog_has_no_rows_of_other_queries(world):
     world.run(COUNT.replace("TABLE N", "TABLE M"))
     begin(world)
-    world.services.history = NoReports()
+    world.services.history = UpgradeReports()
     assert ids(world, "SHOW UPGRADES FOR M;") == []
 
 
@@ -342,7 +342,7 @@ def test_former_statement_that_lacks_columns_is_no_way_back(world):
 
 
 @pytest.mark.parametrize(
-    ("history", "status"), [(NoReports(), ""), (None, "refused"), (None, "rolled_back")]
+    ("history", "status"), [(UpgradeReports(), ""), (None, "refused"), (None, "rolled_back")]
 )
 def test_a_former_statement_that_is_not_known(world, history, status):
     row = replace(OTHER, query_id=ID, former_statement=S, statement=COUNT, status=status)
