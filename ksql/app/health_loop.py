@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.core import KsqlError
+from ksql.core import GrowingRest, KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka import Admin, TopicIntegrity, Watched, span_with
 
@@ -64,14 +64,14 @@ class HealthLoop:
         broker: EmbeddedBroker | None = None,
         on_return: Callable[[], object] = lambda: None,
         on_tick: Callable[[], object] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take ``on_return``, for when Kafka answers again; ``on_tick``, once a second or so."""
         self._probe = probe
         self._broker = broker
         self._on_return = on_return
         self._kafka = ""
-        self._next_start = 0.0
-        self._attempt = 0
+        self._rest = GrowingRest(_LONGEST_REST_S, clock=clock)
         self.pause_s = _TURN_S
         self._workers = (
             self._worker("watch", "watch_kafka", self.check_kafka),
@@ -102,18 +102,19 @@ class HealthLoop:
         broker = self._broker
         if broker is not None and not broker.alive:
             ended = f"The embedded Kafka broker has ended: {broker.ending()}"
-            if time.monotonic() >= self._next_start:
-                self._tell(f"{ended}. It is being started again, try {self._attempt + 1}.")
+            number = self._rest.failures + 1
+            if self._rest.over:
+                self._tell(f"{ended}. It is being started again, try {number}.")
                 self._start_again(broker)
             else:
-                self._tell(f"{ended}. Try {self._attempt + 1} to start it again comes soon.")
+                self._tell(f"{ended}. Try {number} to start it again comes soon.")
             return
         problem = self._probe()
         if problem:
             self._tell(problem)
         elif self._kafka:
             self._kafka = ""
-            self._attempt = 0
+            self._rest.clear()
             _log.warning("kafka_answers_again")
             self._on_return()
 
@@ -124,17 +125,15 @@ class HealthLoop:
 
     def _start_again(self, broker: EmbeddedBroker) -> None:
         """Start it; each try may take longer than the one before, as the machine may be busy."""
-        patience_s = min(_LONGEST_PATIENCE_S, _PATIENCE_S * (1 << min(self._attempt, 10)))
+        patience_s = min(_LONGEST_PATIENCE_S, _PATIENCE_S * (1 << min(self._rest.failures, 10)))
         try:
             broker.revive(patience_s)
         except (KsqlError, OSError) as error:  # a full disk fails the settings' file already
             reason = error.text() if isinstance(error, KsqlError) else str(error)
-            rest_s = min(_LONGEST_REST_S, float(1 << min(self._attempt, 10)))
-            self._attempt += 1
-            self._next_start = time.monotonic() + rest_s
+            rest_s = self._rest.begin()
             _log.warning(
                 "broker_not_started",
-                extra={"reason": reason, "attempt": self._attempt, "rest_s": rest_s},
+                extra={"reason": reason, "attempt": self._rest.failures, "rest_s": rest_s},
             )
 
 

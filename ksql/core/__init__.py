@@ -159,6 +159,7 @@ if TYPE_CHECKING:
     from ksql.core.structs import Form, Structs, form
     from ksql.core.tallies import LONG_S, SHORT_S, Counts, Durations, Histogram, Tally
     from ksql.core.timing import (
+        GrowingRest,
         LogThrottle,
         PerHour,
         PerSecond,
@@ -228,7 +229,10 @@ else:
                 "TRACEPARENT Trace carried log_fields note noting trace_of traced traceparent"
             ),
             "tallies": "Counts Durations Histogram LONG_S SHORT_S Tally",
-            "timing": ("LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds steady_ms"),
+            "timing": (
+                "GrowingRest LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds "
+                "steady_ms"
+            ),
             "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
             "versioned_json": "BeforeFormatZero NewerVersion",
             "visibility": "Kind seeing visible",

@@ -91,6 +91,33 @@ def steady_ms() -> int:
     return int(time.monotonic() * 1000)
 
 
+class GrowingRest:
+    """The rest before the next try: twice as long after each failure, up to the longest one."""
+
+    def __init__(
+        self, longest_s: float, first_s: float = 1.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.failures = 0
+        self._longest_s, self._first_s, self._clock = longest_s, first_s, clock
+        self._end_s = 0.0
+
+    def begin(self) -> float:
+        """Count a failure; return how long the rest after it takes."""
+        rest_s = min(self._longest_s, self._first_s * (1 << min(self.failures, 20)))
+        self.failures += 1
+        self._end_s = self._clock() + rest_s
+        return rest_s
+
+    @property
+    def over(self) -> bool:
+        """Whether the next try is due."""
+        return self._clock() >= self._end_s
+
+    def clear(self) -> None:
+        """Begin to count again: a try has succeeded."""
+        self.failures = 0
+
+
 PERIOD_S: Final = 60.0
 
 

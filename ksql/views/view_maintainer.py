@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.core import KsqlError, Settings
+from ksql.core import GrowingRest, KsqlError, Settings
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka import Admin, NewerRecord, Reader, Watched
 from ksql.sql.catalog import DataSource
@@ -116,7 +116,7 @@ class ViewMaintainer:
         self._look_again: float | None = None
         self._turned = False
         self._gather_s = 0.0
-        self._rest_s = _REST_S
+        self._rest = GrowingRest(_LONGEST_REST_S, _REST_S)
         self._failure = RepeatedFailure(_log, "materializer_rests")
         self._worker = PeriodicWorker(
             "materializer", self._next_rest_s, self._follow, self._failure, at_once=True
@@ -278,10 +278,10 @@ class ViewMaintainer:
 
     def _next_rest_s(self) -> float:
         """Return how long to rest after a failure: longer after each that no read has preceded."""
-        rest_s = _REST_S if self._turned else self._rest_s
-        self._rest_s = min(rest_s * 2, _LONGEST_REST_S)
+        if self._turned:
+            self._rest.clear()
         self._changed.set()
-        return rest_s
+        return self._rest.begin()
 
     def _follow(self) -> None:
         """Read until it is closed; keep the stores open as long as reading succeeds."""

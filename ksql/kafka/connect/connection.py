@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import KsqlError
+from ksql.core import GrowingRest, KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka.connect.client import ConnectClient
 from ksql.kafka.connect.errors import ConnectStarting, NoConnectConfigured
@@ -76,12 +76,11 @@ class WatchedConnect(Connect):
         Raises: as ``EmbeddedConnect.start``.
         """
         super().__init__(ConnectSettings(worker.start(), timeout_s, embedded=True))
-        self._worker, self._timeout_s, self._now_s = worker, timeout_s, now_s
+        self._worker, self._timeout_s = worker, timeout_s
         self._ready = threading.Event()
         self._lock = threading.Lock()
         self._trouble = ""
-        self._tries = 0
-        self._next_start_s = 0.0
+        self._rest = GrowingRest(_LONGEST_REST_S, clock=now_s)
         failure = RepeatedFailure(_log, "connect_not_watched")
         self._watch = PeriodicWorker("watch-connect", look_s, self.look, failure)
         self._watch.start()
@@ -108,7 +107,8 @@ class WatchedConnect(Connect):
                 self._revive()
             elif not self._ready.is_set() and super().client().is_ready():
                 self._ready.set()
-                self._trouble, self._tries = "", 0
+                self._trouble = ""
+                self._rest.clear()
                 _log.info("connect_answers", extra={"url": self._worker.url})
 
     def _revive(self) -> None:
@@ -116,16 +116,15 @@ class WatchedConnect(Connect):
             self._ready.clear()
             self._trouble = f"The embedded Kafka Connect has ended: {self._worker.ending()}"
             _log.warning("connect_ended", extra={"reason": self._trouble})
-        if self._now_s() < self._next_start_s:
+        if not self._rest.over:
             return
-        rest_s = min(_LONGEST_REST_S, float(1 << min(self._tries, 10)))
-        self._tries += 1
-        self._next_start_s = self._now_s() + rest_s
+        self._rest.begin()
         try:
             url = self._worker.start()
         except STARTING_FAILS as error:
             reason = error.text() if isinstance(error, KsqlError) else str(error)
-            _log.warning("connect_not_started", extra={"reason": reason, "attempt": self._tries})
+            fields = {"reason": reason, "attempt": self._rest.failures}
+            _log.warning("connect_not_started", extra=fields)
             return
         self._follow(url)
 

@@ -14,7 +14,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.core import KsqlError, ServerError
+from ksql.core import GrowingRest, KsqlError, ServerError
 from ksql.spark.session.jvm import LOST, raise_if_java
 from ksql.spark.session.session import close_session, forget_session, open_session
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-_FIRST_REST_S = 1.0
 _LONGEST_REST_S = 60.0
 _SOUND_S = 120.0
 _SILENCE_S = 15.0
@@ -110,7 +109,7 @@ class JvmHost:
         self._opened: OpenSession | None = None
         self._since = 0.0
         self._turned = 0.0
-        self._attempt = 0
+        self._rest = GrowingRest(_LONGEST_REST_S)
         self._why = ""
 
     def open(self) -> None:
@@ -168,32 +167,29 @@ class JvmHost:
         Returns: how long to rest before the next try; 0 when it is up.
         """
         if self._opened is not None:
-            self._note_death(self._opened)
-            if self._attempt > 1:
-                return self._rest_s()
+            rest_s = self._note_death(self._opened)
+            if self._rest.failures > 1:
+                return rest_s
         shutil.rmtree(self._settings.scratch, ignore_errors=True)
         try:
             self.open()
         except KsqlError as error:
-            self._attempt += 1
             self._why = error.detail or error.text()
             _log.warning("spark_not_started", extra={"reason": error.text()})
-            return self._rest_s()
+            return self._rest.begin()
         _log.warning("spark_started_again")
         return 0.0
 
-    def _note_death(self, opened: OpenSession) -> None:
+    def _note_death(self, opened: OpenSession) -> float:
+        """Clear up after it; return how long to rest if it had not been sound for long."""
         if time.monotonic() - self._since > _SOUND_S:
-            self._attempt = 0
-        self._attempt += 1
+            self._rest.clear()
         self._why = opened.process.ending
         opened.process.end()
         self._opened = None
         _log.warning("spark_died", extra={"reason": self._why, "log": self._settings.log_file})
         forget_session()
-
-    def _rest_s(self) -> float:
-        return min(_LONGEST_REST_S, _FIRST_REST_S * float(1 << min(self._attempt - 1, 10)))
+        return self._rest.begin()
 
     def note(self, name: str, failure: Failure) -> None:
         """Log the failure of a version, with the whole trace next to Spark's own lines."""

@@ -44,12 +44,10 @@ def test_kafka_that_does_not_answer_is_reported_once_until_it_does(caplog):
 
 def test_a_dead_broker_is_started_again_after_rests(monkeypatch):
     now = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("ksql.app.health_loop.time", clock)
     now[0] = 100.0
     broker = Broker(failures=2)
     returns = []
-    watch = HealthLoop(lambda: "", broker, lambda: returns.append(1))
+    watch = HealthLoop(lambda: "", broker, lambda: returns.append(1), clock=lambda: now[0])
     broker.alive = False
     seen = []
     for _ in range(10):
