@@ -46,16 +46,17 @@ class Histories:
         samples, counters = {}, {}
         for query in queries:
             name = query.query_id
-            kept = array("d", self._samples.get(name, ()))
+            kept = self._samples.get(name, array("d"))
             if query.run is not None:
                 counters[name] = _counters(now_ms, query.run)
             kept.extend(_sample(now_ms, query, counters.get(name), self._counters.get(name)))
-            samples[name] = kept[-MOST_SAMPLES * _FIELDS :]
+            del kept[: -MOST_SAMPLES * _FIELDS]
+            samples[name] = kept
         self._samples, self._counters = samples, counters
 
     def of(self, query_id: str) -> QueryHistory:
         """Return the samples of a query, the oldest first; none of one that is not here."""
-        flat = self._samples.get(query_id, array("d"))
+        flat = self._samples.get(query_id, array("d"))[:]
         rows = (flat[at : at + _FIELDS] for at in range(0, len(flat), _FIELDS))
         return QueryHistory(query_id, tuple(_shown(*row) for row in rows))
 
