@@ -6,6 +6,7 @@ called while the text is parsed, so no tree but the result is ever made.
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,6 +51,30 @@ def rule(*names: str) -> Callable[[Declared], Declared]:
 def node(make: Callable[..., object], *names: str) -> None:
     """Declare rules whose parts, in their order, and span are the arguments of a node's class."""
     rule(*names)(lambda span, *parts: make(*parts, span=span))
+
+
+def fields(kind: type[Any], order: str, *names: str) -> None:
+    """Declare rules whose parts, in that order, are fields of a node's class.
+
+    A list that is not in the text is empty. Words in the place of a flag change its default. A part
+    whose name begins with ``_`` has no field.
+    """
+    known = {entry.name: entry for entry in dataclasses.fields(kind)}
+    entries = [None if name[0] == "_" else known[name] for name in order.split()]
+
+    def build(span: Span, *parts: object) -> object:
+        named = zip(entries, parts, strict=True)
+        values = {entry.name: _field(entry, part) for entry, part in named if entry is not None}
+        return kind(**values, span=span)
+
+    rule(*names)(build)
+
+
+def _field(entry: dataclasses.Field[Any], part: object) -> object:
+    text = str(entry.type)
+    if text == "bool":
+        return (part is None) == bool(entry.default)
+    return () if part is None and text.startswith("tuple") else part
 
 
 def value(make: Callable[..., object], *names: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ksql.core import NotSupportedYet, ParseError, Span
 from ksql.sql.syntax import expr
-from ksql.sql.syntax.build import listed, node, only, rule, value, words
+from ksql.sql.syntax.build import fields, listed, node, only, rule, value, words
 from ksql.sql.syntax.build_leaves import PLURAL, string_value, unquote
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ value(expr.When, "when")
 node(partial(expr.Case, None), "searched_case")
 node(expr.Case, "simple_case")
 node(expr.Lambda, "lambda_many")
+fields(expr.IsNull, "operand negated", "null_test")
+fields(expr.ArrayExpr, "items", "array_constructor")
+fields(expr.MapExpr, "entries", "map_constructor")
+fields(expr.StructExpr, "fields", "struct_constructor")
 
 
 # --- operators
@@ -77,12 +81,6 @@ def escape(span: Span, token: Token) -> str:
     if len(character) != 1:
         raise ParseError(f"Expected single character escape but got: {character}", span=token.span)
     return character
-
-
-@rule("null_test")
-def null_test(span: Span, operand: Expr, negated: str | None) -> Expr:
-    """Build ``operand IS [NOT] NULL``."""
-    return expr.IsNull(operand, negated is not None, span=span)
 
 
 @rule("distinct_test")
@@ -129,24 +127,6 @@ def column(span: Span, token: Token) -> Expr:
 def qualified_column(span: Span, source: str, name: str) -> Expr:
     """Build ``source.column``."""
     return expr.Ref(name, source, span=span)
-
-
-@rule("array_constructor")
-def array_constructor(span: Span, items: tuple[Expr, ...] | None) -> Expr:
-    """Build ``ARRAY[items]``."""
-    return expr.ArrayExpr(items or (), span=span)
-
-
-@rule("map_constructor")
-def map_constructor(span: Span, entries: tuple[tuple[Expr, Expr], ...] | None) -> Expr:
-    """Build ``MAP(key := value, ..)``."""
-    return expr.MapExpr(entries or (), span=span)
-
-
-@rule("struct_constructor")
-def struct_constructor(span: Span, fields: tuple[tuple[str, Expr], ...] | None) -> Expr:
-    """Build ``STRUCT(name := value, ..)``."""
-    return expr.StructExpr(fields or (), span=span)
 
 
 @rule("map_entry", "struct_field")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from ksql.core import PREPARING, ParseError, Span
 from ksql.core.types import INT_MAX, INT_MIN
 from ksql.sql.syntax import ast
-from ksql.sql.syntax.build import listed, node, only, rule, value, words
+from ksql.sql.syntax.build import fields, listed, node, only, rule, value, words
 from ksql.sql.syntax.build_leaves import PLURAL
 from ksql.sql.syntax.expr import IntLit
 
@@ -32,6 +32,7 @@ value(lambda: "INNER", "inner_join")
 value(lambda: "LEFT", "left_join")
 value(lambda: "RIGHT", "right_join")
 value(lambda: "FULL", "full_join")
+fields(ast.Join, "left kind right within criteria", "join")
 node(ast.Within, "within_both")
 node(partial(ast.Window, "HOPPING"), "hopping_window")
 
@@ -61,19 +62,6 @@ def whole_number(token: Token) -> int:
 def source(span: Span, name: str, alias: str | None = None) -> ast.SourceRef:
     """Return a source in FROM or JOIN."""
     return ast.SourceRef(name, alias or name, span=span)
-
-
-@rule("join")
-def join(
-    span: Span,
-    left: ast.Relation,
-    kind: ast.JoinKind,
-    right: ast.SourceRef,
-    within: ast.Within | None,
-    criteria: Expr,
-) -> ast.Join:
-    """Build ``left JOIN right [WITHIN ..] ON criteria``."""
-    return ast.Join(left, right, kind, criteria, within, span=span)
 
 
 @rule("within_same")

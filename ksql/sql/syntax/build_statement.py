@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from ksql.core import ParseError, Span
 from ksql.sql.syntax import ast, expr
-from ksql.sql.syntax.build import BUILDERS, listed, node, only, rule, value, words
+from ksql.sql.syntax.build import BUILDERS, fields, listed, node, only, rule, value, words
 from ksql.sql.syntax.build_leaves import string_value
 from ksql.sql.syntax.build_query import whole_number
 
@@ -45,6 +45,16 @@ value(lambda: ("HEADERS", None), "headers_mark")
 node(ast.ColumnDef, "added_column")
 value(lambda: None, "all_queries")
 node(ast.Explain, "explain_statement", "explain_query")
+fields(ast.DropSource, "kind if_exists name delete_topic", "drop_source")
+fields(ast.ReplaceQuery, "_or_replace query_id properties insert", "replace_query")
+fields(ast.DescribeSource, "name extended", "describe_source")
+fields(ast.CreateConnector, "scope if_not_exists name properties", "create_connector")
+fields(ast.DropConnector, "if_exists name", "drop_connector")
+fields(ast.AssertTopic, "exists topic properties timeout", "assert_topic")
+fields(ast.AssertSchema, "exists subject schema_id timeout", "assert_schema")
+fields(ast.AssertValues, "name columns values", "assert_values")
+fields(ast.AssertNullValues, "name columns values", "assert_null_values")
+fields(ast.AssertSource, "kind name columns properties", "assert_source")
 
 
 @rule("property")
@@ -184,14 +194,6 @@ def alter_source(
     return ast.AlterSource(kind, name, columns, span=span)
 
 
-@rule("drop_source")
-def drop_source(
-    span: Span, kind: ast.SourceKind, missing: str | None, name: str, topic: str | None
-) -> ast.DropSource:
-    """Build DROP STREAM or TABLE."""
-    return ast.DropSource(kind, name, missing is not None, topic is not None, span=span)
-
-
 class InsertTarget(NamedTuple):
     """The source, or a column of it, that a statement writes to, and where it names it."""
 
@@ -211,18 +213,6 @@ def insert_select(
 ) -> ast.InsertInto:
     """Build INSERT INTO .. SELECT."""
     return ast.InsertInto(into.name, query, properties or (), into.span, span=span)
-
-
-@rule("replace_query")
-def replace_query(
-    span: Span,
-    _or_replace: str,
-    query_id: str,
-    properties: tuple[ast.Property, ...] | None,
-    insert: ast.InsertInto,
-) -> ast.ReplaceQuery:
-    """Build CREATE OR REPLACE QUERY."""
-    return ast.ReplaceQuery(query_id, insert, properties or (), span=span)
 
 
 @rule("insert_values")
@@ -313,12 +303,6 @@ def rollback_upgrade(
     return ast.UpgradeControl("ROLLBACK", changed.name, upgrade_id, changed.of_query, span=span)
 
 
-@rule("describe_source")
-def describe_source(span: Span, name: str, extended: str | None) -> ast.DescribeSource:
-    """Build DESCRIBE of a source."""
-    return ast.DescribeSource(name, extended is not None, span=span)
-
-
 @rule("describe_all")
 def describe_all(span: Span, kinds: str, extended: str | None) -> ast.DescribeAll:
     """Build DESCRIBE STREAMS or TABLES."""
@@ -365,77 +349,7 @@ def drop_type(span: Span, missing: str | None, name: str) -> ast.DropType:
     return ast.DropType(name.upper(), missing is not None, span=span)
 
 
-@rule("create_connector")
-def create_connector(
-    span: Span,
-    scope: ast.ConnectorScope,
-    missing: str | None,
-    name: str,
-    properties: tuple[ast.Property, ...],
-) -> ast.CreateConnector:
-    """Build CREATE CONNECTOR."""
-    return ast.CreateConnector(scope, name, properties, missing is not None, span=span)
-
-
-@rule("drop_connector")
-def drop_connector(span: Span, missing: str | None, name: str) -> ast.DropConnector:
-    """Build DROP CONNECTOR."""
-    return ast.DropConnector(name, missing is not None, span=span)
-
-
 # --- assertions
-
-
-@rule("assert_topic")
-def assert_topic(
-    span: Span,
-    absent: str | None,
-    topic: str,
-    properties: tuple[ast.Property, ...] | None,
-    timeout: ast.Duration | None,
-) -> ast.AssertTopic:
-    """Build ASSERT TOPIC."""
-    return ast.AssertTopic(topic, properties or (), timeout, absent is None, span=span)
-
-
-@rule("assert_schema")
-def assert_schema(
-    span: Span,
-    absent: str | None,
-    subject: str | None,
-    schema_id: int | None,
-    timeout: ast.Duration | None,
-) -> ast.AssertSchema:
-    """Build ASSERT SCHEMA."""
-    return ast.AssertSchema(subject, schema_id, timeout, absent is None, span=span)
-
-
-@rule("assert_values")
-def assert_values(
-    span: Span, name: str, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
-) -> ast.AssertValues:
-    """Build ASSERT VALUES."""
-    return ast.AssertValues(name, columns or (), values or (), span=span)
-
-
-@rule("assert_null_values")
-def assert_null_values(
-    span: Span, name: str, columns: tuple[str, ...] | None, values: tuple[Expr, ...] | None
-) -> ast.AssertNullValues:
-    """Build ASSERT NULL VALUES."""
-    return ast.AssertNullValues(name, columns or (), values or (), span=span)
-
-
-@rule("assert_source")
-def assert_source(
-    span: Span,
-    kind: ast.SourceKind,
-    name: str,
-    columns: tuple[ast.ColumnDef, ...] | None,
-    properties: tuple[ast.Property, ...] | None,
-) -> ast.AssertSource:
-    """Build ASSERT STREAM or TABLE."""
-    return ast.AssertSource(kind, name, columns or (), properties or (), span=span)
 
 
 # --- the others: the class takes the parts of the rule
