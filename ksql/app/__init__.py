@@ -3,13 +3,11 @@
 # mypy: implicit-reexport
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ksql.app.service import KsqlService
 from ksql.core import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def create_service(configuration: Mapping[str, str]) -> KsqlService:

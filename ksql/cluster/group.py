@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from ksql.cluster.members import Server
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _WAITS: Final = "waits"
 _LEAVE_S: Final = 5.0

@@ -12,14 +12,12 @@ import itertools
 import linecache
 import logging
 import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from types import CodeType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")

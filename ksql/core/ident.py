@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 _BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z|(?![0-9]+(E[0-9]+)?\Z)[0-9][A-Z0-9_@]+\Z")
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 def lazy_exports(package: str, exports: Mapping[str, str]) -> Callable[[str], object]:

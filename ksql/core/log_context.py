@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
 

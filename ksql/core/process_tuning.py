@@ -17,13 +17,10 @@ from __future__ import annotations
 import gc
 import resource
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakSet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 RARELY: Final = (50_000, 20, 100)
 """After how many new objects, and after how many searches among newer ones."""

@@ -19,12 +19,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ksql.core.records import QueryId, application_id
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIRST: Final = 0
 """The number of a query's first version, whose names are made of the query's id alone."""

@@ -6,12 +6,9 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+from typing import Final
 
 _SECOND_MS: Final = 1_000
 _WINDOW_MS: Final = 3_600_000

@@ -10,13 +10,10 @@ is older is refused by name. That build reads all forms before, so the way leads
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Set
+from typing import Any, Final
 
 from ksql.core.errors import ServerError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
-
 
 ZERO_READER: Final = "the last build of version 0.1.0"
 """The version that reads everything before format zero."""

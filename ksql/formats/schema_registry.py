@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from ksql.core import KsqlError, ServerError, StatementError, without_secrets
 from ksql.formats.serde import DecodeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 UNNAMED: Final = "AVRO"
 """The kind of schemas that registries do not name, since old clients know no other."""

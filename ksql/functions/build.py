@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ksql.core.types import NULL, Decimal, SqlType, decimals
 from ksql.functions.spec import (
@@ -16,10 +16,6 @@ from ksql.functions.spec import (
     Scalar,
     Table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 Entry = tuple[str | Overload, ...]
 """A description, then the overloads."""

@@ -18,16 +18,13 @@ import asyncio
 import logging
 import socket
 import struct
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 
 from ksql.http.connections import HEAD_S, connection_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 IDLE_S: Final = 86_400.0  # ksqlDB's
 

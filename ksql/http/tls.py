@@ -6,12 +6,10 @@ Source: Apache Kafka, KIP-651: a PEM key store holds the private key and the cer
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self
 
 from ksql.core import StartError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 KEYSTORE: Final = "ssl.keystore.location"
 TYPE: Final = "ssl.keystore.type"

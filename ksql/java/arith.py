@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from ksql.core.types import LONG_MAX, LONG_MIN, saturate
 from ksql.java.values import EvaluationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Python's default context rounds to 28 digits; DECIMAL has no upper bound.
 WIDE = decimal.Context(prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)

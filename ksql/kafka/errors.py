@@ -6,15 +6,12 @@ A Kafka client's own threads report errors, too.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
 from ksql.core import KsqlError, ServerError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 T = TypeVar("T")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from confluent_kafka.schema_registry import Schema as ClientSchema
 from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
@@ -19,9 +20,6 @@ from ksql.formats import (
     SchemaNotFound,
     SchemaRejected,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
 _SERVER_ERROR: Final = 500

@@ -8,16 +8,13 @@ read writes nothing, so that it does not notice either that the topic of its res
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ksql.core import KsqlError
 from ksql.kafka.admin import UNKNOWN, Identity
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Set
 
 _log = logging.getLogger(__name__)
 

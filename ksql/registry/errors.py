@@ -6,12 +6,9 @@ Source: Confluent Schema Registry API reference, errors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ksql.core import KsqlError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class RegistryError(KsqlError):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from ksql.core import KsqlError
 from ksql.formats import Schema
 from ksql.registry import records as r
 from ksql.registry.kinds import CheckedSchema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 EVERYWHERE: Final = ""
 """The subject whose settings hold for all that have none of their own."""

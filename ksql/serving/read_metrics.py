@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import Literal
 
 from ksql.core import SHORT_S, Durations, Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Kind = Literal["pull", "push"]
 Outcome = Literal["done", "failed", "refused"]

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ksql.app.backup import form
 from ksql.app.backup.form import NoBackup
 from ksql.app.state import RESTORING
 from ksql.core import TARGET_THERE, sync_folder, write_atomically
 from ksql.core.process import FileLock, sha256
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
 
 IN_WORK: Final = ".restoring"
 REPLACED: Final = "replaced-"

@@ -12,12 +12,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from ksql.core import NEWER_BACKUP, RawRecord, StartError, versioned_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class NoBackup(StartError):

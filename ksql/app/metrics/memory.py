@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import Final, Literal
 
 Role = Literal["server", "spark", "kafka", "worker", "other"]
 _PROC: Final = Path("/proc")

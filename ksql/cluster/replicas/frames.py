@@ -10,15 +10,13 @@ without it was cut off.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 import orjson
 
 from ksql.core import ServerError
 from ksql.views.stores import HiddenWindows, Stored, StoredRow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 HEAD: Final = 0
 ROWS: Final = 1

@@ -8,18 +8,14 @@ Source: KIP-535.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast, get_args
+from typing import Any, Final, NamedTuple, Protocol, cast, get_args
 
 from ksql.cluster.replicas.partition_assignment import Role
 from ksql.cluster.replicas.replica_status import ReadPolicy, ReplicaStatus, StalenessLimits, State
 from ksql.core import versioned_json
 from ksql.views.stores import HiddenWindows, Stored, StoredRow
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 VERSION: Final = 1
 PATH: Final = "/stores/read"

@@ -7,10 +7,8 @@ parsed: an error shows the statement, too.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Final
 
 MASKED: Final = "'[string]'"
 """What ksqlDB shows instead of a value."""

@@ -9,14 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ksql.core.error_table import JARS_MISSING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 JarSet = Literal["broker", "spark", "connect", "connect-file"]
 """``connect`` is what its worker needs beyond the broker's, ``connect-file`` a plugin of it."""

@@ -10,14 +10,11 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ksql.core.errors import StartError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 OLDEST_JAVA = 17
 _ANSWER_SECONDS = 30

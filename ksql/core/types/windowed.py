@@ -9,11 +9,8 @@ Source: Kafka Streams' windowed serializers and session key schema.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Bounds = tuple[int, int]
 """A window's start and end, in milliseconds."""

@@ -11,8 +11,8 @@ through all of these joins before the next one, as it does within a task of Kafk
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ksql.core.types import BIGINT, PSEUDO_COLUMNS, ROWTIME, WINDOW_COLUMNS, Column, Role, SqlType
 from ksql.exec.dataflow.foreign import ForeignInputs, ForeignStep
@@ -37,10 +37,6 @@ from ksql.sql.plan import (
     sources,
 )
 from ksql.sql.plan.walk import nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 KeyedJoin = StreamTableJoin | StreamStreamJoin | TableTableJoin
 """The joins whose sides meet under one key."""

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from ksql.formats.avro import text as parser
 from ksql.formats.avro import tree
 from ksql.formats.avro.text import Rules, shown
 from ksql.formats.avro.tree import BrokenAvro, Json, Node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})

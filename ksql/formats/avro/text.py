@@ -8,18 +8,14 @@ Source: the Avro specification 1.11; the order of attributes is that of Avro's J
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import orjson
 
 from ksql.formats.avro import tree
 from ksql.formats.avro.tree import BrokenAvro, Json, Node
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _RESERVED: Final = frozenset(
     {

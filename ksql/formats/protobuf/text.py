@@ -11,8 +11,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -23,9 +24,6 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.message import DecodeError as BrokenMessage
 
 from ksql.core import KsqlError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 Option: TypeAlias = "str | dict[str, Option] | list[Option]"
 

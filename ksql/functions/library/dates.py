@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import Literal
 
 from ksql.core.types import DAY_MS, UNIT_MS, wrap64
 from ksql.functions.build import family
@@ -22,9 +23,6 @@ from ksql.java.timeformat import (
     timestamp_moment,
     zone_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class NullText(EvaluationError):

@@ -6,14 +6,12 @@ import base64
 import binascii
 import re
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
 from ksql.java import EvaluationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]")
 _ORDERS = {"BIG_ENDIAN": ">", "LITTLE_ENDIAN": "<"}

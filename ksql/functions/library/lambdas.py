@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ksql.core.types import entries
 from ksql.functions.build import family
 from ksql.functions.errors import ResultBudget
 from ksql.functions.spec import Scalar
 from ksql.java import EvaluationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class DuplicateKey(EvaluationError):

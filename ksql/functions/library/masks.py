@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
 from ksql.java import EvaluationError, from_units, to_units
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEFAULTS = ("X", "x", "n", "-")
 _KINDS = {"Lu": 0, "Ll": 1, "Nd": 2}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ksql.core.types import NULL, SqlType
 from ksql.functions.build import WIDENED, family
 from ksql.functions.spec import Scalar
 from ksql.java import identity, is_plain, order
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _ORDERED = ("INT", "BIGINT", "DOUBLE", "STRING", "BYTES", "DATE", "TIME", "TIMESTAMP")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import decimal
 import math
 import random
+from collections.abc import Callable
 from decimal import Decimal as Dec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ksql.core import NO_WHOLE_DIGITS
 from ksql.core.types import (
@@ -25,9 +26,6 @@ from ksql.core.types import (
 from ksql.functions.build import SAME, Rule, family
 from ksql.functions.spec import Scalar
 from ksql.java import EvaluationError, cbrt, decimal_of, ieee, round_half_up, set_scale
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Number = int | float
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from typing import TYPE_CHECKING, AnyStr
+from collections.abc import Callable, Sequence
+from typing import AnyStr
 
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
@@ -18,9 +19,6 @@ from ksql.java import (
     in_units,
     length,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _WORD = re.compile(r"[^\s]+\s*", re.ASCII)
 _ESCAPE = re.compile(r"\\(u+\+?[0-9a-fA-F]{4}|[0-3]?[0-7]{1,2}|.|\Z)", re.DOTALL)

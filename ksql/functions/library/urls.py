@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import quote_plus, unquote_plus
 
 from ksql.functions.build import family
 from ksql.functions.spec import Scalar
 from ksql.java import EvaluationError, Uri, parse_uri
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 

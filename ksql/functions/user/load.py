@@ -9,17 +9,14 @@ import sys
 import tokenize
 import traceback
 import types
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ksql.core import codegen
 from ksql.functions.build import kind_of
 from ksql.functions.spec import Function
 from ksql.functions.user.declare import MARK, Declaration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 CATEGORY = "USER DEFINED"
 MODULE_PREFIX = "ksql_user_functions_"

@@ -12,10 +12,11 @@ import select
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, LifoQueue
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 from ksql.core import QueryFailed
 from ksql.functions.spec import (
@@ -29,9 +30,6 @@ from ksql.functions.spec import (
 from ksql.functions.user.udf_worker import FACTS, PLAIN, Failed, FunctionPart
 from ksql.functions.user.watch import Limits, Overrun
 from ksql.java import EvaluationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 MOST: Final = 4
 """Processes at a time; who needs one more waits, at most as long as a call may take."""

@@ -10,15 +10,13 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ksql.functions.spec import AggregateFactory, Function, Overload
 from ksql.functions.user.load import load_sources
 from ksql.functions.user.watch import EXIT, CallWatch, Limits, Overrun, watched
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FACTS: Final = "facts"
 PLAIN: Final = ("params", "skips_null")

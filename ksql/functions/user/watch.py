@@ -13,9 +13,10 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.functions.spec import (
@@ -26,9 +27,6 @@ from ksql.functions.spec import (
     Scalar,
     Table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _log = logging.getLogger(__name__)
 EXIT: Final = 75

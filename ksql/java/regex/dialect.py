@@ -10,10 +10,8 @@ import itertools
 import re
 import sys
 import unicodedata
-from typing import TYPE_CHECKING, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeVar
 
 
 class NotLinear(Exception):

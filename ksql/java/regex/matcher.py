@@ -14,8 +14,8 @@ import functools
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import re2
 import regex
@@ -23,10 +23,6 @@ import regex
 from ksql.java.regex.dialect import Backtracking, Linear, NotLinear
 from ksql.java.regex.translate import BadRegex, shown, translate
 from ksql.java.values import LONGEST_RESULT, EvaluationError, ResultTooLong
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 Spans = Sequence[tuple[int, int]]
 """Where the match and its groups are; -1 for a group without a part in it."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ksql.core import excerpt
 from ksql.java.regex.matcher import Spans, compile_java
 from ksql.java.values import LONGEST_RESULT, EvaluationError, ResultTooLong
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class BadReplacement(EvaluationError):

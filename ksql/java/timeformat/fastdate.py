@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import re
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ksql.core import excerpt
 from ksql.core.types import DAY_MS
@@ -19,9 +20,6 @@ from ksql.java.timeformat.errors import BadPattern, BadText, UnknownZone
 from ksql.java.timeformat.fields import day_of_week, epoch_day, week_start
 from ksql.java.timeformat.tokens import Letters, Literal, tokenize
 from ksql.java.timeformat.zones import UTC, Zone
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _NUMBERS = {
     "y": "YEAR",

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import calendar
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ksql.core.types import DAY_MS, civil, times
 from ksql.core.types import civil as civil_of
 from ksql.java.timeformat.errors import NotInMoment, OutOfRange
 from ksql.java.timeformat.zones import Zone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 epoch_day = functools.lru_cache(maxsize=4096)(times.epoch_day)
 _month = functools.lru_cache(maxsize=4096)(calendar.monthrange)

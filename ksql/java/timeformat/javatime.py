@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from ksql.core.types import DAY_MS
 from ksql.java.regex import Budget, TimedPattern, use
@@ -28,10 +27,6 @@ from ksql.java.timeformat.errors import BadPattern, BadText, NotInMoment, OutOfR
 from ksql.java.timeformat.fields import Moment, Parsed, epoch_day
 from ksql.java.timeformat.tokens import Letters, Literal, Optional, Token, tokenize
 from ksql.java.timeformat.zones import UTC, Zone
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _FEW_CHOICES = 4
 """Parts that may be absent or of several lengths: few multiply to nothing worth a time limit."""

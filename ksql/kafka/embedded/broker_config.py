@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
 _FOREVER = str(2**63 - 1)
 AFTER_MAX_MS: Final = 9_200_000_000_000_000

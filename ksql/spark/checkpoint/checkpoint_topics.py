@@ -7,15 +7,13 @@ versions that kept no ids adopt those that they find at their next start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import Final
 
 from ksql.core import ServerError
 from ksql.kafka import Problems
 from ksql.spark.checkpoint.checkpoint import TextsFile
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
-    from pathlib import Path
 
 _FILE: Final = TextsFile("topics.json", "topics", "its topics are")
 NOBODYS: Final = "AAAAAAAAAAAAAAAAAAAAAA"

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from ksql.core import versioned_json, write_atomically
 from ksql.spark.checkpoint.checkpoint import readable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VERSION: Final = 1
 _FILE: Final = "cutover.json"

@@ -17,19 +17,16 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ksql.core.process import cache_dir
 from ksql.spark.session.localfiles import local_class, local_files_jar, raw_class
 from ksql.spark.session.source import SOURCE_JAR
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 WRITE: Final = "KSQL_SPARK_ARCHIVE"
 """Environment: the file that the JVM shall write its classes to when it ends."""

@@ -26,10 +26,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 CLASS = "ksql.LocalFiles"
 _THIS = "ksql/LocalFiles"

@@ -13,10 +13,11 @@ import shlex
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyspark
 from py4j.protocol import Py4JError
@@ -38,10 +39,6 @@ from ksql.spark.session.jvm import (
 )
 from ksql.spark.session.localfiles import LOCAL_FILES
 from ksql.spark.session.source import SOURCE_JAR
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _log = logging.getLogger(__name__)
 _STOP_S = 3.0

@@ -5,8 +5,9 @@ Source: docs/sql/queries.md#group-by.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from ksql.core import StatementError
 from ksql.core.types import ROWTIME, WINDOW_COLUMNS, SqlType
@@ -20,9 +21,6 @@ from ksql.sql.binder.scope import Scope
 from ksql.sql.binder.show import show_call
 from ksql.sql.binder.tables import is_table_function
 from ksql.sql.syntax import expr as ex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class NotGrouped(StatementError):

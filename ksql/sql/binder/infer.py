@@ -6,8 +6,8 @@ Source: docs/sql/expressions.md.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ksql.core import StatementError
 from ksql.core.types import ROWTIME, WINDOW_COLUMNS, coerce, decimals, ints, model, times
@@ -32,10 +32,6 @@ from ksql.sql.binder.operators import bind_case
 from ksql.sql.binder.scope import Scope
 from ksql.sql.binder.unify import Unifier, is_null
 from ksql.sql.syntax import expr as ex
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _MAGIC = frozenset((ROWTIME, *WINDOW_COLUMNS))
 

@@ -5,8 +5,8 @@ Source: docs/sql/queries.md#table-functions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from ksql.core import StatementError
 from ksql.core.types import SqlType
@@ -19,9 +19,6 @@ from ksql.sql.binder.show import show_call
 from ksql.sql.binder.unify import convert
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import children, walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class MisplacedTableFunction(StatementError):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from ksql.sql.plan.nodes import UpgradeKind
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 UpgradeClass = Literal["transparent"] | UpgradeKind
 Trait = Literal["stateful", "windowed", "joined", "multistage", "nondeterministic", "simple"]

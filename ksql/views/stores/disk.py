@@ -9,17 +9,14 @@ Source: KIP-844, stores that are not transactional.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from ksql.core import KsqlError, Offset
 from ksql.views.stores.base import Change, Rows, Stored, StoredRow, check_forward
 from ksql.views.stores.rocks import Rocks, StoreBudget
 from ksql.views.stores.rocks_store import IN_USE, RocksStore, numbers_of
 from ksql.views.stores.write_batch import coalesced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 
 class DiskStore(RocksStore):

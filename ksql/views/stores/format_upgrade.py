@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from ksql.core import KsqlError
 from ksql.views.stores import formats
@@ -35,10 +36,6 @@ from ksql.views.stores.migrating_store import MigratingStore
 from ksql.views.stores.rocks import StoreBudget, destroy
 from ksql.views.stores.store_paths import copy_of, discard_copy, recover, swap
 from ksql.views.stores.store_types import StoreType, open_store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 _log = logging.getLogger(__name__)
 SETTING: Final = "ksql.upgrade.mode"

@@ -13,13 +13,10 @@ Each step is one renaming, so a process that ends anywhere leaves one of a few s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ksql.core import sync_folder
 from ksql.views.stores.rocks import destroy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def copy_of(store: Path) -> Path:
