@@ -182,7 +182,6 @@ class Listeners:
         ]
 
     def close(self) -> None:
-        """Close the sockets."""
         for sock in self.sockets:
             sock.close()
 

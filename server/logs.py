@@ -75,7 +75,6 @@ class JsonFormatter(logging.Formatter):
     """The service's id, once the configuration is known."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         moment = datetime.fromtimestamp(record.created, UTC)
         event: dict[str, Any] = {
             "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),

@@ -85,7 +85,6 @@ class _ObservedQuery:
         self._dropped.look(totals, now_ms)
 
     def warnings(self) -> Warnings:
-        """Return its warnings."""
         return (*self._unhandled.warnings(), *self._dropped.warnings())
 
 

@@ -324,7 +324,6 @@ class StateDir:
         self._remember(replace(self.identity, ended=True))
 
     def close(self) -> None:
-        """Give the directory free."""
         _release(self.locks)
 
     def _remember(self, identity: Identity) -> None:

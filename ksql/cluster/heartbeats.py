@@ -57,7 +57,6 @@ class Heartbeats:
         )
 
     def start(self) -> None:
-        """Begin to beat."""
         self._worker.start()
 
     def close(self) -> None:

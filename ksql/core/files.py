@@ -149,7 +149,6 @@ class TrashEntry:
 
     @property
     def name(self) -> str:
-        """Return the name of the entry."""
         return self.entry.name
 
     def size_bytes(self) -> int:

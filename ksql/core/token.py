@@ -82,7 +82,6 @@ class TokenScope:
     service: str = ""
 
     def __str__(self) -> str:
-        """Return it in words."""
         return f'the service "{self.service}" on the Kafka cluster "{self.cluster}"'
 
 

@@ -44,7 +44,6 @@ class _Reading:
         self._faults: tuple[type[Exception], ...] = (*faults, UnreadableValue, DecodeError)
 
     def one(self, data: bytes) -> Row | None:
-        """Return a record."""
         try:
             return self._reader(data)(data)
         except self._faults as error:

@@ -129,7 +129,6 @@ class Ledger:
             self._database.check_whole(session)
 
     def close(self) -> None:
-        """Close the connections."""
         self._database.close()
 
 

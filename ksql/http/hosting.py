@@ -150,7 +150,6 @@ class WholeTargets:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
         target = scope.get("raw_path", b"")
         if scope["type"] == "http" and target.lower().startswith(_SCHEMES):
             scope = {**scope, **_parts(target, scope["headers"])}

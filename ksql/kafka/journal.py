@@ -211,7 +211,6 @@ class Journal:
             sender.close()
 
     def close(self) -> None:
-        """Release all connections."""
         self.stop_reading()
         self.release()
         self.admin.close()

@@ -149,7 +149,6 @@ class RangeReader:
             self._consumer.unassign()
 
     def close(self) -> None:
-        """Release the connections."""
         self._consumer.close()
 
     def _assign(self, span: Range, at: int) -> None:

@@ -217,16 +217,13 @@ class Reader:
                 raise KafkaUnreachable(self._settings.bootstrap, self._last_error.text)
 
     def close(self) -> None:
-        """Release the connections."""
         self._consumer.close()
         self._admin.close()
 
     def __enter__(self) -> Self:
-        """Return the reader itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
         self.close()
 
     def _connect(self) -> None:

@@ -56,7 +56,6 @@ class Counts(NamedTuple):
     equal: int = 0
 
     def plus(self, more: Counts) -> Counts:
-        """Return the sums."""
         return Counts(*(a + b for a, b in zip(self, more, strict=True)))
 
 
@@ -195,11 +194,9 @@ class TopicLog:
         return self.topic, partition
 
     def __enter__(self) -> Self:
-        """Return the log itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close its reader."""
         self.reader.close()
 
 

@@ -16,7 +16,6 @@ class RegistryError(KsqlError):
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
         return self.code if self.code < 1000 else self.code // 100
 
 

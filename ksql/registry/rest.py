@@ -57,7 +57,6 @@ class EncodedPaths:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
         if scope["type"] == "http" and scope.get("raw_path"):
             path = scope["raw_path"].decode("ascii").partition("?")[0]
             scope = {**scope, "path": path.rstrip("/") or "/"}

@@ -136,7 +136,6 @@ class SchemaStore:
         return outcome
 
     def close(self) -> None:
-        """Release the connections."""
         self._log.close()
 
     def _fold(self, changes: Sequence[Change]) -> None:

@@ -64,7 +64,6 @@ class Listing:
     columns: Sequence[tuple[str, Callable[[Any], object]]]
 
     def __call__(self, entity: JsonObject) -> RenderableType:
-        """Draw the list."""
         return self.grid(entity) if entity[self.key] else Text(self.nothing, style="dim")
 
     def grid(self, entity: JsonObject) -> Grid:

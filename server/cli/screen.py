@@ -113,7 +113,6 @@ class Screen:
             console.print(Text(text, style="dim"))
 
     def error(self, shown: RenderableType) -> None:
-        """Print an error."""
         for console in self._consoles(self._errors):
             console.print(shown)
 

@@ -89,7 +89,6 @@ class PeakMemory:
         self.peak_bytes = 0
 
     def look(self) -> None:
-        """Look again."""
         self.peak_bytes = max(self.peak_bytes, tree_rss_bytes(os.getpid()))
 
 

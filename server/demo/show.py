@@ -170,7 +170,6 @@ class Bar:
     """How far the records are."""
 
     def update(self, records_in: int, rows_out: int) -> None:
-        """Show it."""
         raise NotImplementedError
 
 
@@ -181,7 +180,6 @@ class LiveBar(Bar):
         self._progress, self._task = progress, task
 
     def update(self, records_in: int, rows_out: int) -> None:
-        """Draw it again."""
         self._progress.update(self._task, completed=records_in, rows_out=rows_out)
 
 

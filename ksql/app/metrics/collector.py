@@ -83,7 +83,6 @@ class Families:
             family.add_metric(labels, buckets, durations.sum_s)
 
     def all(self) -> Iterable[Family]:
-        """Return them."""
         return self._families.values()
 
 
@@ -99,7 +98,6 @@ class ServiceCollector(Collector):
         self._process = process
 
     def collect(self) -> Iterable[Family]:
-        """Yield the metrics."""
         yield from self._families()
         yield from self._process.collect()
 

@@ -36,7 +36,6 @@ class _One(Collector):
         self._family = family
 
     def collect(self) -> Iterable[Family]:
-        """Return it."""
         return (self._family,)
 
 

@@ -74,7 +74,6 @@ class LagReporter:
         )
 
     def start(self) -> None:
-        """Begin."""
         self._worker.start()
 
     def close(self) -> None:

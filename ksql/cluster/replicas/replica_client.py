@@ -159,7 +159,6 @@ class Peers:
             raise Unreachable(str(failed)) from failed
 
     def close(self) -> None:
-        """Close all connections."""
         self._calls.close()
 
     def _check(self, server: Server) -> None:

@@ -420,7 +420,6 @@ class KafkaCommandLog:
         return written
 
     def close(self) -> None:
-        """Release the connections."""
         self._journal.close()
 
 

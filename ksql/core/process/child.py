@@ -64,7 +64,6 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
         return self._supervisor.poll() is None
 
     @property

@@ -136,7 +136,6 @@ class PeriodicWorker:
 
     @property
     def alive(self) -> bool:
-        """Whether its thread runs."""
         return self._thread.is_alive()
 
     def start(self) -> None:

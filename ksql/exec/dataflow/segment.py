@@ -41,7 +41,6 @@ class RowShape:
 
     @property
     def names(self) -> list[str]:
-        """The columns' names."""
         return [name for name, _ in self.columns]
 
 

@@ -110,7 +110,6 @@ class Named:
 
     @property
     def space(self) -> str:
-        """The namespace."""
         return self.name.rpartition(".")[0]
 
     @property

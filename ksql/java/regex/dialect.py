@@ -100,7 +100,6 @@ class Linear:
         return r"\z"
 
     def beyond(self) -> None:
-        """Raise NotLinear."""
         raise NotLinear
 
 

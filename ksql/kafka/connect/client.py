@@ -84,7 +84,6 @@ class ConnectClient:
         )
 
     def close(self) -> None:
-        """Close its connections."""
         self._http.close()
 
     def names(self) -> tuple[str, ...]:

@@ -237,7 +237,6 @@ class TransactionalWriter(RecordWriter):
         self._call(self._client.init_transactions, limit_s)
 
     def begin(self) -> None:
-        """Begin a transaction."""
         self._call(self._client.begin_transaction)
 
     def add_offsets(self, offsets: list[Any], group: Any, limit_s: float) -> None:

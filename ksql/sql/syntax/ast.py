@@ -227,7 +227,6 @@ class ReplaceQuery:
 
     @property
     def query(self) -> Query:
-        """The new query."""
         return self.insert.query
 
 

@@ -33,7 +33,6 @@ class _Parser(argparse.ArgumentParser):
     """Refuses as the reference does: the sentence, where help is, status 1."""
 
     def error(self, message: str) -> NoReturn:
-        """End the process."""
         self.exit(1, f"{message}\nSee the -h or --help flags for usage information\n")
 
 
