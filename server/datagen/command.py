@@ -1,4 +1,4 @@
-"""``ksql datagen``: makes records of a schema and sends them, until it is asked to end."""
+"""``ksql datagen``: makes records of a schema and sends them, at a pace, until it must end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Final, Protocol, TextIO
+from typing import Any, Final, TextIO
 
 from ksql.core import KsqlError
 from ksql.core.types import Column, Format, Role, capabilities, java_string
@@ -20,25 +20,35 @@ from ksql.kafka import Admin, KafkaSettings, KafkaTopics, RegistrySettings, regi
 from ksql.kafka.producers import Sender
 from ksql.sql.catalog import Topic
 from server.datagen import schema as schemas
-from server.datagen.errors import BadOption
-from server.datagen.options import USAGE, DatagenOptions, parse
-from server.datagen.pace import at_random, by_rate
+from server.datagen.options import USAGE, BadOption, DatagenOptions, parse
 
 INTERRUPTED: Final = 130
 _WRONG_OPTION: Final = 2
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
+TICK_S: Final = 0.1
+MOST_AT_ONCE: Final = 10_000
+"""So many records are sent before their acknowledgement is awaited."""
+
+Portion = tuple[float, int]
+"""The seconds to wait, and the number of records to send before that."""
 
 
-class Producer(Protocol):
-    """The part of ``Sender`` that is needed here."""
+def by_rate(per_second: int, clock: Callable[[], float]) -> Iterator[Portion]:
+    """Yield portions of a steady rate; one that is late makes up for a second at most."""
+    last, due = clock(), 1.0
+    while True:
+        now = clock()
+        due = min(due + (now - last) * per_second, max(1.0, float(per_second)))
+        last = now
+        portion = min(int(due), MOST_AT_ONCE)
+        due -= portion
+        yield (0.0 if portion == MOST_AT_ONCE else max(TICK_S, (1 - due) / per_second)), portion
 
-    def send(
-        self, topic: str, key: bytes | None, value: bytes | None, *, timestamp: int | None = None
-    ) -> None:
-        """Hand a record over."""
 
-    def flush(self) -> None:
-        """Wait until all are acknowledged."""
+def at_random(max_interval_ms: int, dice: Random) -> Iterator[Portion]:
+    """Yield single records, each at a random time after the one before."""
+    while True:
+        yield dice.uniform(0, max_interval_ms) / 1000, 1
 
 
 @dataclass(frozen=True)
@@ -119,7 +129,7 @@ def _place(name: str, schema: schemas.RecordSchema, option: str) -> int | None:
 def produce(
     generator: Generator,
     options: DatagenOptions,
-    producer: Producer,
+    producer: Sender,
     over: threading.Event,
     out: TextIO,
     portions: Iterable[tuple[float, int]] | None = None,

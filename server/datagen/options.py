@@ -11,10 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, get_args
 
+from ksql.core import KsqlError
 from ksql.core.types import FormatName
-from server.datagen.errors import BadOption
 from server.datagen.schema import QUICKSTARTS
 from server.propertiesfile import parse_properties
+
+
+class BadOption(KsqlError):
+    """An option that is not known, or whose value does not fit."""
+
 
 USAGE: Final = """usage: ksql datagen (quickstart=NAME | schema=FILE) [name=value ..]
 

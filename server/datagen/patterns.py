@@ -11,13 +11,17 @@ import string
 from collections.abc import Callable
 from random import Random
 
-from server.datagen.errors import BadSchema
+from ksql.core import KsqlError
 
 Maker = Callable[[Random], str]
 _MOST = 8
 _WORD = string.ascii_letters + string.digits
 _SETS = {"d": string.digits, "w": _WORD + "_", "s": " "}
 _REPEATS = {"?": (0, 1), "*": (0, _MOST), "+": (1, _MOST)}
+
+
+class BadSchema(KsqlError):
+    """A schema that no records can be made of."""
 
 
 def maker_of(pattern: str) -> Maker:

@@ -34,8 +34,7 @@ from ksql.core.types import (
     SqlType,
     Struct,
 )
-from server.datagen.errors import BadSchema
-from server.datagen.patterns import maker_of
+from server.datagen.patterns import BadSchema, maker_of
 
 Maker = Callable[[Random], Any]
 QUICKSTARTS: Final = {"orders": "orderid", "users": "userid", "pageviews": "viewtime"}

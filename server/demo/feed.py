@@ -6,24 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Protocol
 
+from ksql.kafka.producers import Sender
 from server.demo.data import KafkaRecord
 
 _TICK_S = 0.1
 _MOST_TICKS = 10.0  # what a late tick makes up for
-
-
-class Producer(Protocol):
-    """The part of ``ksql.kafka.producers.sender.Sender`` that is needed here."""
-
-    def send(
-        self, topic: str, key: bytes | None, value: bytes | None, *, timestamp: int | None = None
-    ) -> None:
-        """Hand a record over."""
-
-    def flush(self) -> None:
-        """Wait until all are acknowledged."""
 
 
 class Feed:
@@ -34,7 +22,7 @@ class Feed:
     """
 
     def __init__(
-        self, producer: Producer, topic: str, records: Iterator[KafkaRecord], per_second: float
+        self, producer: Sender, topic: str, records: Iterator[KafkaRecord], per_second: float
     ) -> None:
         self.sent = 0
         self._producer = producer

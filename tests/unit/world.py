@@ -15,8 +15,7 @@ from ksql.control.statements.services import QueryHealth, Services
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
 from ksql.core.records import Written
-from ksql.exec.memory.driver import MemoryRunner, MemoryTopics
-from ksql.exec.memory.records import MemoryRecords
+from ksql.exec.memory.driver import MemoryRecords, MemoryRunner, MemoryTopics
 from ksql.functions.registry import BUILTINS
 from ksql.sql.catalog.model import Topic
 from ksql.sql.plan import codec

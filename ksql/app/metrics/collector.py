@@ -98,6 +98,7 @@ class ServiceCollector(Collector):
         self._process = process
 
     def collect(self) -> Iterable[Family]:
+        """Yield the metrics."""
         yield from self._families()
         yield from self._process.collect()
 

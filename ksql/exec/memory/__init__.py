@@ -6,7 +6,7 @@ from __future__ import annotations
 from ksql.exec.memory.driver import (
     MemoryExtents,
     MemoryFeed,
+    MemoryRecords,
     MemoryRunner,
     MemoryTopics,
 )
-from ksql.exec.memory.records import MemoryRecords

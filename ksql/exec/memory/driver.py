@@ -468,3 +468,30 @@ class MemoryFeed:
 
     def _free(self) -> list[tuple[str, int]]:
         return [partition for partition in self.positions if partition not in self._held]
+
+
+class MemoryRecords:
+    """The ``Records`` of statements over topics in memory."""
+
+    def __init__(self, topics: MemoryTopics) -> None:
+        self._topics = topics
+
+    def offsets_at(self, topics: Iterable[str], time_ms: int) -> Offsets:
+        return MemoryExtents(self._topics).offsets_at(topics, time_ms)
+
+    def read(
+        self, spans: Mapping[tuple[str, int], tuple[int, int]], most: int | None = None
+    ) -> list[RawRecord]:
+        return [
+            RawRecord(topic, 0, offset, stored.timestamp, stored.key, stored.value, stored.headers)
+            for (topic, _), (start, end) in spans.items()
+            for offset, stored in enumerate(
+                self._topics.records.get(topic, [])[start:end][:most], start=start
+            )
+        ]
+
+    def read_some(
+        self, spans: Mapping[tuple[str, int], tuple[int, int]]
+    ) -> tuple[list[RawRecord], bool]:
+        """Return all of them."""
+        return self.read(spans), True

@@ -14,10 +14,9 @@ import pytest
 from ksql.core.errors import KsqlError
 from ksql.formats import MemoryRegistry
 from server.datagen import command, schema
-from server.datagen.errors import BadOption, BadSchema
-from server.datagen.options import parse
-from server.datagen.pace import MOST_AT_ONCE, at_random, by_rate
-from server.datagen.patterns import maker_of
+from server.datagen.command import MOST_AT_ONCE, at_random, by_rate
+from server.datagen.options import BadOption, parse
+from server.datagen.patterns import BadSchema, maker_of
 
 
 class Kept:
