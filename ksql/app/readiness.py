@@ -6,7 +6,7 @@ from memory, so that a probe waits for nobody.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,27 +17,6 @@ Reasons = dict[str, str]
 """Why a server is not ready: a sentence by word."""
 
 
-class Observed(Protocol):
-    """The facts of a node that decide."""
-
-    @property
-    def is_up(self) -> bool:
-        """Whether its start is done and its stop has not begun."""
-
-    @property
-    def replaying(self) -> bool:
-        """Whether the command topic is not replayed yet."""
-
-    def kafka(self) -> str:
-        """Return why Kafka does not answer; empty if it does, or nobody has looked yet."""
-
-    def leadership(self) -> str:
-        """Return why the server has lost, or is losing, its leadership; empty if neither."""
-
-    def filling(self) -> Mapping[str, int]:
-        """Return the tables that are being filled, with the offsets that they lack (-1: many)."""
-
-
 class Readiness:
     """The verdict on one server; for any number of threads.
 
@@ -45,7 +24,7 @@ class Readiness:
     tables of the start were whole once.
     """
 
-    def __init__(self, node: Observed) -> None:
+    def __init__(self, node: NodeState) -> None:
         self._node = node
         self._was_filled = False
 
@@ -75,7 +54,7 @@ class Readiness:
         return f"{len(lacking)} tables are being filled, {known} records or more are to be read"
 
 
-class NodeState(Observed):
+class NodeState:
     """A node as far as it has come: a part that is not there yet has no trouble."""
 
     def __init__(self, node: Node) -> None:
@@ -83,17 +62,21 @@ class NodeState(Observed):
 
     @property
     def is_up(self) -> bool:
+        """Whether its start is done and its stop has not begun."""
         return self._node.ready.is_set()
 
     @property
     def replaying(self) -> bool:
+        """Whether the command topic is not replayed yet."""
         return self._node.replaying
 
     def kafka(self) -> str:
+        """Return why Kafka does not answer; empty if it does, or nobody has looked yet."""
         loop = getattr(self._node, "health_loop", None)
         return "" if loop is None else loop.kafka
 
     def leadership(self) -> str:
+        """Return why the server has lost, or is losing, its leadership; empty if neither."""
         leadership = getattr(self._node, "leadership", None)
         return self._node.lost or ("" if leadership is None else leadership.trouble)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.cluster.members import Server
+
+if TYPE_CHECKING:
+    from ksql.kafka import GroupMember
 
 _WAITS: Final = "waits"
 _LEAVE_S: Final = 5.0
@@ -24,17 +27,6 @@ def member_name(me: Server, store_format: int, *, waits: bool = False) -> str:
     return f"{me}/{store_format}/{_WAITS}" if waits else f"{me}/{store_format}"
 
 
-class Group(Protocol):
-    """A consumer group whose members have such names."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Return the members' names at the last look."""
-
-    def close(self, patience_s: float) -> None:
-        """Leave the group, and wait that long for it."""
-
-
 class Announcement(NamedTuple):
     """A server's announcement, the part of its name after the address; format 0 without one."""
 
@@ -51,7 +43,7 @@ class Announcement(NamedTuple):
 class GroupMembers:
     """See ``Members``: the group's members, and the leader by its own claim."""
 
-    def __init__(self, me: Server, group: Group, leader: Callable[[], Server | None]) -> None:
+    def __init__(self, me: Server, group: GroupMember, leader: Callable[[], Server | None]) -> None:
         self._me = me
         self._group = group
         self._leader = leader

@@ -56,6 +56,7 @@ class Counts(NamedTuple):
     equal: int = 0
 
     def plus(self, more: Counts) -> Counts:
+        """Return the sums."""
         return Counts(*(a + b for a, b in zip(self, more, strict=True)))
 
 
@@ -100,9 +101,11 @@ class TopicDifference:
         self._admin = admin
 
     def names(self) -> Collection[str]:
+        """Return the names of all topics."""
         return self._admin.topics().keys()
 
     def exists(self, topic: str) -> bool:
+        """Return whether there is such a topic."""
         return topic in self._admin.topics()
 
     def make_like(self, topic: str, like: str) -> None:
@@ -121,6 +124,7 @@ class TopicDifference:
         self._admin.create(Topic(topic, partitions, known[like].replicas, configs))
 
     def delete(self, topic: str) -> None:
+        """Delete a topic, if it is there."""
         if self.exists(topic):
             self._admin.delete(topic)
 
@@ -194,9 +198,11 @@ class TopicLog:
         return self.topic, partition
 
     def __enter__(self) -> Self:
+        """Return the log itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close its reader."""
         self.reader.close()
 
 

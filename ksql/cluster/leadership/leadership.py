@@ -1,8 +1,8 @@
 """Leader election by claims in a fenced Kafka topic: one server at a time leads a service.
 
-A server claims the service at its start and repeats the claim while it lives (``LeadershipLog``).
-A server that finds a living claim of another one refuses to start. A claim that is not repeated for
-a while is void and may be taken over. That fences its server, which learns it with its next claim.
+A server claims the service at its start and repeats the claim while it lives. A server that finds a
+living claim of another one refuses to start. A claim that is not repeated for a while is void and
+may be taken over. That fences its server, which learns it with its next claim.
 Its tasks may no longer write by then, since their right (``core.process.lease``) lasts shorter.
 """
 
@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ksql.core import LEASE_UNWRITABLE, KsqlError, StartError
 from ksql.core.process import NotLeader, PeriodicWorker, RepeatedFailure, in_background, lease
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ksql.kafka import LeadershipRecord
+    from ksql.kafka import KafkaLeadershipLog, LeadershipRecord
 
 
 _log = logging.getLogger(__name__)
@@ -38,28 +38,6 @@ _TRIES: Final = 3
 _PATIENCE_S: Final = 30.0
 _END_S: Final = 5.0
 _CHORE_S: Final = 3600.0
-
-
-class LeadershipLog(Protocol):
-    """The claims of a service's servers; only who took them last can append."""
-
-    def end(self) -> int:
-        """Return a number that grows with each claim."""
-
-    def last(self) -> LeadershipRecord | None:
-        """Return the last claim."""
-
-    def acquire(self) -> None:
-        """Shut out every other writer of claims."""
-
-    def append(self, claim: LeadershipRecord) -> None:
-        """Write a claim.
-
-        Raises: ProducerFenced, KafkaUnreachable.
-        """
-
-    def close(self) -> None:
-        """Let go of the connection."""
 
 
 class AnotherServer(StartError):
@@ -86,7 +64,7 @@ class Leadership:
 
     def __init__(
         self,
-        claims: LeadershipLog,
+        claims: KafkaLeadershipLog,
         me: LeadershipRecord,
         service_id: str,
         file: Path,

@@ -30,11 +30,11 @@ from ksql.spark.task.tasks import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from ksql.kafka import Admin
     from ksql.spark.query.spec import QuerySpec
-    from ksql.spark.session.source import Topics
 
 
-def dataflow(session: SparkSession, spec: QuerySpec, topics: Topics) -> DataFrame:
+def dataflow(session: SparkSession, spec: QuerySpec, topics: Admin) -> DataFrame:
     """Return the whole road of the query; running it produces, its rows are only counts."""
     environment = outfitted(spec, topics)
     stream = kafka_source(session, spec, topics.partitions)
@@ -106,7 +106,7 @@ def _total(column: str, name: str = "") -> Column:
     return expr(f"sum({column}) AS {name or column}")
 
 
-def outfitted(spec: QuerySpec, topics: Topics) -> TaskEnvironment:
+def outfitted(spec: QuerySpec, topics: Admin) -> TaskEnvironment:
     """Return ``task_environment``'s data with what the sink's topic takes."""
     environment = task_environment(spec)
     if spec.sink_topic is None:

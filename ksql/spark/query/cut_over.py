@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ksql.core import (
     FORMER_NOT_KEPT,
@@ -32,7 +32,7 @@ from ksql.core import (
 )
 from ksql.core.process import in_background
 from ksql.exec.dataflow import plan_of
-from ksql.kafka import Counts, WriteOptions
+from ksql.kafka import Counts, TopicDifference, WriteOptions
 from ksql.spark.checkpoint import cut_over_mark
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
 
@@ -45,25 +45,6 @@ if TYPE_CHECKING:
 
 _TASK: Final = "cutover"
 _log = logging.getLogger(__name__)
-
-
-class ResultTopics(Protocol):
-    """The topics of results (``TopicDifference``)."""
-
-    def names(self) -> Iterable[str]:
-        """Return the names of all topics."""
-
-    def exists(self, topic: str) -> bool:
-        """Return whether there is such a topic."""
-
-    def make_like(self, topic: str, like: str) -> None:
-        """Make a compacted topic of another one's size, unless it is there."""
-
-    def delete(self, topic: str) -> None:
-        """Delete a topic, if it is there."""
-
-    def equalize(self, origin: str, target: str, writing: WriteOptions) -> Counts:
-        """Write to ``target`` what it lacks to have the rows of ``origin``."""
 
 
 class NoTopics:
@@ -111,7 +92,7 @@ class CutOverCompletion:
     ``clock`` gives Unix time in ms, which deletions have.
     """
 
-    topics: ResultTopics = NoTopics()  # noqa: RUF009 - it has nothing
+    topics: TopicDifference | NoTopics = NoTopics()  # noqa: RUF009 - it has nothing
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     _deletions: dict[str, Thread] = field(default_factory=dict)
     _turns: dict[str, Lock] = field(default_factory=dict)

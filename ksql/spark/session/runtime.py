@@ -46,11 +46,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from ksql.core import QueryVersion
-    from ksql.kafka import Range
+    from ksql.kafka import Admin, Range
     from ksql.spark.checkpoint.checkpoint import Offsets
     from ksql.spark.query.spec import Failure, Link, OnFailure, QueryLocation, QuerySpec
     from ksql.spark.session.jvm import SparkSettings
-    from ksql.spark.session.source import Topics
 
 _log = logging.getLogger(__name__)
 _WATCH_S = 0.25
@@ -73,7 +72,7 @@ class SparkRuntime:
     def __init__(
         self,
         settings: SparkSettings,
-        topics: Callable[[], Topics],
+        topics: Callable[[], Admin],
         retry: RetryPolicy | None = None,
     ) -> None:
         """Take ``topics``, asked for at each start: Kafka may come up later than Spark."""

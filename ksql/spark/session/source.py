@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ksql.core import MISSING_OFFSETS
 from ksql.spark.task.task_input import SOURCE_COLUMNS
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from ksql.kafka.producers import TopicLimits
     from ksql.spark.query.spec import QuerySpec, StartAt
 
 _ENDS = {"earliest": -2, "latest": -1}
@@ -68,19 +67,6 @@ CLIENT_DEFAULTS: Mapping[str, str] = {
     "max.partition.fetch.bytes": str(4 << 20),
     "receive.buffer.bytes": str(1 << 20),
 }
-
-
-class Topics(Protocol):
-    """The facts about topics that a start needs."""
-
-    def partitions(self, topic: str) -> int:
-        """Return how many it has."""
-
-    def limits(self, topic: str) -> TopicLimits:
-        """Return what the topic takes."""
-
-    def topic_id(self, topic: str) -> str | None:
-        """Return its id, which never changes; None if it is not there, empty if unknown."""
 
 
 def kafka_source(
