@@ -54,9 +54,8 @@ class _Entry:
 class _Entries:
     """Wrong passwords by what they are counted for; the oldest one makes room."""
 
-    def __init__(self, free: int, most: int) -> None:
+    def __init__(self, free: int) -> None:
         self._free = free
-        self._most = most
         self._kept: OrderedDict[bytes, _Entry] = OrderedDict()
 
     def __len__(self) -> int:
@@ -79,7 +78,7 @@ class _Entries:
         beyond = entry.wrong - self._free
         if beyond >= 0:
             entry.until_s = now_s + min(LONGEST_S, FIRST_S * 2 ** min(beyond, 16))
-        while len(self._kept) > self._most:
+        while len(self._kept) > MOST:
             self._kept.popitem(last=False)
         held, entry.held = entry.held, 0
         return held
@@ -91,12 +90,11 @@ class _Entries:
 class Brake:
     """Which names and addresses have to wait; for any number of threads."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._pairs = _Entries(FREE, most)
-        self._addresses = _Entries(FREE_OF_ADDRESS, most)
+        self._pairs = _Entries(FREE)
+        self._addresses = _Entries(FREE_OF_ADDRESS)
         self._right: OrderedDict[bytes, float] = OrderedDict()
-        self._most = most
         self._lock = threading.Lock()
 
     def refusal(self, name: str, address: str) -> TooManyGuesses | None:
@@ -127,7 +125,7 @@ class Brake:
             self._pairs.forget(pair)
             self._right[pair] = self._clock()
             self._right.move_to_end(pair)
-            while len(self._right) > self._most:
+            while len(self._right) > MOST:
                 self._right.popitem(last=False)
 
     @property

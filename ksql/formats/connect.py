@@ -85,8 +85,8 @@ class TypeBudget:
     A schema of 2 kB can name types that hold each other twice, twenty levels deep.
     """
 
-    def __init__(self, most: int = MOST_TYPES) -> None:
-        self._left = most
+    def __init__(self) -> None:
+        self._left = MOST_TYPES
 
     def full(self) -> WithoutSqlType | None:
         """Count one more type; return what stands for it if it is one too many."""

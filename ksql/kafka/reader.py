@@ -164,9 +164,7 @@ class Reader:
         ends = self._admin.end_offsets(topics) if topics else {}
         yield from self._until(ends, lambda: self.poll(timeout_s=_STEP_S), timeout_s)
 
-    def last_until(
-        self, ends: Mapping[Partition, int], timeout_s: float | None = None
-    ) -> LastMessages:
+    def last_until(self, ends: Mapping[Partition, int]) -> LastMessages:
         """Return the last record of each key by partition, up to these ends of the partitions.
 
         Transactions that are open there are waited for. Those without a key are under None.
@@ -175,27 +173,25 @@ class Reader:
         """
         latest: LastMessages = {partition: {} for partition in self._positions}
         step = partial(self._last_messages, _MOST_LAST, _STEP_S, 0.0, {})
-        for some in self._until(ends, step, timeout_s):
+        for some in self._until(ends, step):
             for partition, messages in some.items():
                 latest[partition].update(messages)
         return latest
 
-    def last_values_until(
-        self, ends: Mapping[Partition, int], timeout_s: float | None = None
-    ) -> LastValues:
+    def last_values_until(self, ends: Mapping[Partition, int]) -> LastValues:
         """Return the values of ``last_until``: its records are dropped as they come.
 
         Raises: as ``read_to_end``.
         """
         latest: LastValues = {partition: {} for partition in self._positions}
         step = partial(self._last_messages, _MOST_LAST, _STEP_S, 0.0, {})
-        for some in self._until(ends, step, timeout_s):
+        for some in self._until(ends, step):
             for partition, messages in some.items():
                 latest[partition].update(values_of(messages))
         return latest
 
     def _until(
-        self, ends: Mapping[Partition, int], step: Callable[[], T], timeout_s: float | None
+        self, ends: Mapping[Partition, int], step: Callable[[], T], timeout_s: float | None = None
     ) -> Iterator[T]:
         """Yield what the steps give until they have come to these ends.
 

@@ -116,7 +116,6 @@ class Terminal:
         screen: Screen,
         find: Find,
         *,
-        interactive: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.home = client.url
@@ -125,7 +124,7 @@ class Terminal:
         self.screen = screen
         self.history: Callable[[], list[str]] = list
         self.after_change: Callable[[], None] = lambda: None
-        self.interactive = interactive
+        self.interactive = False
         self._find = find
         self._clock = clock
         self._script = ""

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from ksql.sql.catalog import PersistentQuery
 
 
+_SERVICE_ID = "default_"
+
+
 class Stored(NamedTuple):
     """A record in a topic; ``sequence`` counts through all topics."""
 
@@ -136,12 +139,10 @@ class MemoryRunner:
         functions: Functions = BUILTINS,
         registry: Registry | None = None,
         *,
-        service_id: str = "default_",
         now_ms: Callable[[], int] = lambda: 0,
     ) -> None:
         """Take ``now_ms``: the time of the rows that a cut-over deletes."""
         self._topics = topics
-        self._service_id = service_id
         self._now_ms = now_ms
         self._cut_over: dict[QueryVersion, int] = {}
         self._functions = functions
@@ -281,7 +282,7 @@ class MemoryRunner:
 
     def _complete_cut_over(self, query: PersistentQuery) -> None:
         """Bring the result's topic to the rows of the version that took over, once."""
-        sink, hidden = codec.loads(query.plan).sink, query.version.results_topic(self._service_id)
+        sink, hidden = codec.loads(query.plan).sink, query.version.results_topic(_SERVICE_ID)
         if query.cut_over is None or sink.topic in (None, hidden):
             return
         if self._cut_over.get(query.version) == query.cut_over.number:
@@ -290,7 +291,7 @@ class MemoryRunner:
         if sink.kind == "TABLE":
             topic = sink.topic or ""
             version = QueryVersion(query.id, query.cut_over.former)
-            former = Topic(version.results_topic(self._service_id), 1)
+            former = Topic(version.results_topic(_SERVICE_ID), 1)
             self._topics.create(former)
             self._topics.equalize(topic, former.name, self._now_ms())
             self._topics.equalize(hidden, topic, self._now_ms())

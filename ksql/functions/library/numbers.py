@@ -61,9 +61,9 @@ def _whole(args: tuple[SqlType, ...]) -> SqlType:
 WHOLE = Rule("DECIMAL", _whole)
 
 
-def _doubles(row: Callable[[Any], float], code: str | None = None) -> tuple[Scalar, ...]:
+def _doubles(row: Callable[[Any], float]) -> tuple[Scalar, ...]:
     """Return one overload per integer type and one for DOUBLE, all giving DOUBLE."""
-    return tuple(Scalar((f"{kind} value",), "DOUBLE", row, code) for kind in _KINDS)
+    return tuple(Scalar((f"{kind} value",), "DOUBLE", row) for kind in _KINDS)
 
 
 def _pairs(
