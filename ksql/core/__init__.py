@@ -9,177 +9,24 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.core import codegen, ident, process_tuning, token, versioned_json
-    from ksql.core.codegen import Draft, gathered, indent, tuple_of
-    from ksql.core.config import (
-        FUNCTION_PREFIX,
-        PLAN_PROPERTIES,
-        PROPERTIES,
-        STREAMS_PREFIX,
-        InvalidProperty,
-        Settings,
-        canonical,
-        check_server,
-        comma_list,
-        is_exactly_once,
-        near_property,
-        without_effect,
-    )
-    from ksql.core.error_table import (
-        AMBIGUOUS_BODY,
-        APPLIED_OFFSET_DAMAGED,
-        BEING_REPLACED,
-        BROKER_INSIDE,
-        CHECKPOINT_UNUSABLE,
-        COMPRESSED_BODY,
-        CUT_OVER_CANCELLED,
-        CUT_OVER_REFUSED,
-        FOREIGN_STATE,
-        FORMER_NOT_KEPT,
-        FORMER_READS_NOTHING,
-        INTERNAL_TOPIC,
-        LAUNCH_ENDED,
-        LEASE_UNWRITABLE,
-        MESSAGE_NOT_FOUND,
-        MISSING_OFFSETS,
-        NEWER_BACKUP,
-        NO_BATCH,
-        NO_BROKER,
-        NO_HISTORY,
-        NO_QUERIES,
-        NO_REBUILD,
-        NO_ROOM,
-        NO_WHOLE_DIGITS,
-        NOT_ORDERABLE,
-        NUMERIC_OVERFLOW,
-        OTHER_FORMER,
-        OTHER_ID,
-        OTHER_SERVICE,
-        OTHER_SINK,
-        QUERY_START_FAILED,
-        REBUILD_UNDER_WAY,
-        REGISTRY_PORT_IN_USE,
-        REPLACE_DISABLED,
-        REPLACED_MEANWHILE,
-        ROLLBACK_REFUSED,
-        SERVER_RUNS,
-        STATE_CALL_FAILED,
-        STATE_METADATA_UNKNOWN,
-        STATE_NOT_COPIED,
-        STATE_THERE,
-        STORE_BUSY,
-        SWITCH_CANCELLED,
-        TABLE_WRITER,
-        TARGET_THERE,
-        TOO_MANY_PUSH_QUERIES,
-        TOO_MANY_WINDOWS,
-        TOPIC_THERE,
-        UNKNOWN_JOIN_STATE,
-        UNKNOWN_KIND,
-        UNKNOWN_PAGE,
-        UNKNOWN_WRITER,
-        WRAP_NEEDS_ONE_COLUMN,
-    )
-    from ksql.core.errors import (
-        PREPARING,
-        RESOLVING,
-        AssertionFailed,
-        CommandTimeout,
-        KsqlError,
-        NotFound,
-        NotReady,
-        NotSupportedYet,
-        ParseError,
-        QueryFailed,
-        QueryOnWrongEndpoint,
-        RegistryMissing,
-        ServerError,
-        Span,
-        StartError,
-        StatementError,
-        TooManyRequests,
-        UnknownName,
-        excerpt,
-    )
-    from ksql.core.files import (
-        Trash,
-        TrashEntry,
-        WatchedFiles,
-        directory,
-        sync_folder,
-        write_atomically,
-    )
-    from ksql.core.ident import (
-        RESERVED,
-        SURE,
-        did_you_mean,
-        listed,
-        near,
-        quote,
-        quote_always,
-        similar,
-        string_literal,
-    )
-    from ksql.core.log_context import (
-        TRACEPARENT,
-        Trace,
-        carried,
-        log_fields,
-        note,
-        noting,
-        trace_of,
-        traced,
-        traceparent,
-    )
-    from ksql.core.process_tuning import freeze_objects, no_cycle_search, raise_limit
-    from ksql.core.query_version import FIRST, QueryVersion, transactional_id
-    from ksql.core.records import (
-        LATEST_MS,
-        BadRecord,
-        Headers,
-        Millis,
-        Offset,
-        OutRecord,
-        QueryId,
-        RawRecord,
-        Row,
-        Written,
-        application_id,
-        persistent_query_id,
-    )
-    from ksql.core.secrets import HIDDEN, LEDGER_PASSWORD, is_secret, password, without_secrets
-    from ksql.core.spans import (
-        Attributes,
-        OpenSpan,
-        Tracer,
-        begun_span,
-        finished_span,
-        trace_with,
-        within_span,
-    )
-    from ksql.core.structs import Form, Structs, form
-    from ksql.core.tallies import LONG_S, SHORT_S, Counts, Durations, Histogram, Tally
-    from ksql.core.timing import (
-        GrowingRest,
-        LogThrottle,
-        PerHour,
-        PerSecond,
-        StartupTimeout,
-        boot_s,
-        cpu_seconds,
-        steady_ms,
-    )
-    from ksql.core.token import (
-        FILE,
-        HEADER,
-        PartitionId,
-        ServerSecret,
-        Token,
-        TokenScope,
-        merged,
-        requested_token,
-    )
-    from ksql.core.versioned_json import BeforeFormatZero, NewerVersion
-    from ksql.core.visibility import Kind, seeing, visible
+    from ksql.core.codegen import *
+    from ksql.core.config import *
+    from ksql.core.error_table import *
+    from ksql.core.errors import *
+    from ksql.core.files import *
+    from ksql.core.ident import *
+    from ksql.core.log_context import *
+    from ksql.core.process_tuning import *
+    from ksql.core.query_version import *
+    from ksql.core.records import *
+    from ksql.core.secrets import *
+    from ksql.core.spans import *
+    from ksql.core.structs import *
+    from ksql.core.tallies import *
+    from ksql.core.timing import *
+    from ksql.core.token import *
+    from ksql.core.versioned_json import *
+    from ksql.core.visibility import *
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -8,52 +8,13 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.formats.implementation import Columns, NoRegistry, within
-    from ksql.formats.kind import BACKWARD, FORWARD, Difference, Roles, SchemaWithImports, explained
-    from ksql.formats.registered_reader import RegisteredReader, shape
-    from ksql.formats.schema_registry import (
-        MAGIC,
-        PREFIX_BYTES,
-        UNNAMED,
-        MemoryRegistry,
-        MutedRegistry,
-        Reference,
-        Registered,
-        Registry,
-        RegistryUnreachable,
-        SandboxRegistry,
-        Schema,
-        SchemaNotFound,
-        SchemaRejected,
-        imports,
-        subject_name,
-    )
-    from ksql.formats.schemas import (
-        FORMAT_OF,
-        JSON_SR_CONVERTER,
-        KINDS,
-        FoundSchema,
-        check_given_schema,
-        inferred_columns,
-        key_schema_fits,
-        key_schema_name,
-        kind_of,
-        look_up,
-        schema_for,
-        topic_serde,
-    )
-    from ksql.formats.serde import SKIP, DecodeError, EncodeError, Serde, Skip
-    from ksql.formats.table import (
-        FORMATS,
-        MapInKey,
-        Side,
-        UnsupportedProperties,
-        configured_wrap,
-        is_unwrapped,
-        serde_features,
-        serde_for,
-        validate,
-    )
+    from ksql.formats.implementation import *
+    from ksql.formats.kind import *
+    from ksql.formats.registered_reader import *
+    from ksql.formats.schema_registry import *
+    from ksql.formats.schemas import *
+    from ksql.formats.serde import *
+    from ksql.formats.table import *
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.functions.errors import OverloadGone, UnknownFunction
-    from ksql.functions.instantiate import (
-        function_settings,
-        instantiate_aggregate,
-        instantiate_scalar,
-        instantiate_table,
-    )
-    from ksql.functions.registry import BUILTINS, Functions, describe
-    from ksql.functions.resolve import OverloadKey, find_overload, resolve_overload
-    from ksql.functions.spec import AggregateFunction, Function, InPlace, Scalar
+    from ksql.functions.errors import *
+    from ksql.functions.instantiate import *
+    from ksql.functions.registry import *
+    from ksql.functions.resolve import *
+    from ksql.functions.spec import *
     from ksql.functions.state_copy import copied
-    from ksql.functions.udf import Problem, load_sources, read_directory, udaf, udtf
+    from ksql.functions.udf import *
 else:
     __getattr__ = lazy_exports(
         __name__,

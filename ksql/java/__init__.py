@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.java.arith import WIDE, cbrt, decimal_of, fits, ieee, round_half_up, set_scale
-    from ksql.java.jsontree import MISSING, BadJson, json_text, parse_json, quote, steps
-    from ksql.java.text import JAVA_SPACES, from_units, in_units, length, mended, to_units
-    from ksql.java.uri import Uri, parse_uri
-    from ksql.java.values import (
-        LONGEST_RESULT,
-        EvaluationError,
-        ResultTooLong,
-        identity,
-        is_plain,
-        membership,
-        order,
-    )
+    from ksql.java.arith import *
+    from ksql.java.jsontree import *
+    from ksql.java.text import *
+    from ksql.java.uri import *
+    from ksql.java.values import *
 else:
     __getattr__ = lazy_exports(
         __name__,

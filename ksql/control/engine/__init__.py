@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.control.engine.changes import Change, IdsFrom, applied
-    from ksql.control.engine.command_execution import Upgrade, UpgradeHistory
+    from ksql.control.engine.changes import *
+    from ksql.control.engine.command_execution import *
     from ksql.control.engine.engine import Engine
-    from ksql.control.engine.ports import Command, CommandStatus, MemoryLog, StatusName
-    from ksql.control.engine.rebuild_progress import records_read, records_to_read
+    from ksql.control.engine.ports import *
+    from ksql.control.engine.rebuild_progress import *
 else:
     __getattr__ = lazy_exports(
         __name__,

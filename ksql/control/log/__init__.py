@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.control.log.log import (
-        AppliedOffsetFile,
-        CommandTopicLost,
-        CommandTopicRecreated,
-        KafkaCommandLog,
-        topic_name,
-    )
-    from ksql.control.log.quarantine import SKIP, CommandTrouble, UnreadableCommand, offsets_of
-    from ksql.control.log.record import decode, encode
+    from ksql.control.log.log import *
+    from ksql.control.log.quarantine import *
+    from ksql.control.log.record import *
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -10,12 +10,7 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.control.planning.columns import columns_of
     from ksql.control.planning.plan_queries import transient_plan
-    from ksql.control.planning.properties import (
-        FormatClause,
-        With,
-        configured_formats,
-        with_configured_wrap,
-    )
+    from ksql.control.planning.properties import *
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -11,50 +11,17 @@ if TYPE_CHECKING:
     from ksql.control.statements import entities, execute, reports
     from ksql.control.statements.bounds import STATEMENTS
     from ksql.control.statements.dry_run import DryRun
-    from ksql.control.statements.entities import (
-        OMIT_NONE,
-        Entity,
-        FieldInfo,
-        TopicPartition,
-        UpgradeDescriptionEntity,
-        Upgrades,
-    )
-    from ksql.control.statements.execute import (
-        HANDLERS,
-        Health,
-        RequestFailed,
-        ServerInfo,
-        UnknownField,
-        run,
-        session,
-        single,
-    )
+    from ksql.control.statements.entities import *
+    from ksql.control.statements.execute import *
     from ksql.control.statements.insert_values import check_count
-    from ksql.control.statements.inserts_stream import RowWriter, row_writer
+    from ksql.control.statements.inserts_stream import *
     from ksql.control.statements.masking import masked
-    from ksql.control.statements.queriesfile import FILE, StatementsOfCatalog, left_to_run
-    from ksql.control.statements.queryhistory import QueryHistory, QuerySample
-    from ksql.control.statements.reports import PATH, QUERY, HostReport, QueryDetails
-    from ksql.control.statements.services import (
-        CommandRate,
-        Delivery,
-        Monitor,
-        Offsets,
-        OpenPush,
-        QueryHealth,
-        Records,
-        Request,
-        Services,
-        StageState,
-        UpgradeReports,
-    )
+    from ksql.control.statements.queriesfile import *
+    from ksql.control.statements.queryhistory import *
+    from ksql.control.statements.reports import *
+    from ksql.control.statements.services import *
     from ksql.control.statements.teardown import end_cluster
-    from ksql.control.statements.upgradereport import (
-        SwitchPoint,
-        UpgradeDescription,
-        UpgradeDifference,
-        UpgradeReport,
-    )
+    from ksql.control.statements.upgradereport import *
 else:
     __getattr__ = lazy_exports(
         __name__,

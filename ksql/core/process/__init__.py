@@ -10,26 +10,11 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.core.process import lease
     from ksql.core.process.child import Child
-    from ksql.core.process.jars import (
-        LOCK,
-        Jar,
-        JarSet,
-        cache_dir,
-        jar_dir,
-        jar_files,
-        locked,
-        present,
-        sha256,
-    )
-    from ksql.core.process.jvm import Java, as_admin, find_java
-    from ksql.core.process.lease import Lease, NotLeader
-    from ksql.core.process.lock import DirectoryBusy, FileLock, await_predecessors
-    from ksql.core.process.periodic import (
-        PeriodicWorker,
-        RepeatedFailure,
-        call_within,
-        in_background,
-    )
+    from ksql.core.process.jars import *
+    from ksql.core.process.jvm import *
+    from ksql.core.process.lease import *
+    from ksql.core.process.lock import *
+    from ksql.core.process.periodic import *
 else:
     __getattr__ = lazy_exports(
         __name__,

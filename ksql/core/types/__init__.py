@@ -11,83 +11,13 @@ if TYPE_CHECKING:
     from ksql.core.types import coerce, decimals, ints, model, render, schema, times
     from ksql.core.types.coerce import can_coerce
     from ksql.core.types.decimals import Operator
-    from ksql.core.types.format import (
-        CAPABILITIES,
-        Capabilities,
-        Format,
-        FormatName,
-        KeyWindow,
-        Side,
-        TimestampColumn,
-        as_written,
-        capabilities,
-    )
-    from ksql.core.types.ints import (
-        INT_MAX,
-        INT_MIN,
-        LONG_MAX,
-        LONG_MIN,
-        WRAP32,
-        WRAP64,
-        divide_double,
-        saturate,
-        wrap32,
-        wrap64,
-    )
-    from ksql.core.types.model import (
-        BIGINT,
-        BOOLEAN,
-        BYTES,
-        DATE,
-        DOUBLE,
-        INTEGER,
-        NULL,
-        STRING,
-        TIME,
-        TIMESTAMP,
-        Array,
-        Decimal,
-        Field,
-        Kind,
-        Map,
-        SqlType,
-        Struct,
-        holds_null,
-        is_numeric,
-        type_text,
-    )
-    from ksql.core.types.render import entries, java_double, java_string, stringer
-    from ksql.core.types.schema import (
-        FORMS,
-        PSEUDO_COLUMNS,
-        ROWOFFSET,
-        ROWPARTITION,
-        ROWTIME,
-        SYSTEM_NAMES,
-        WINDOW_COLUMNS,
-        WINDOWEND,
-        WINDOWSTART,
-        Column,
-        Role,
-        Schema,
-    )
-    from ksql.core.types.times import (
-        DAY_MS,
-        UNIT_MS,
-        civil,
-        epoch_day,
-        format_date,
-        format_time,
-        format_timestamp,
-    )
-    from ksql.core.types.windowed import (
-        Bounds,
-        WindowedKeys,
-        all_kept_by,
-        kept_by,
-        session_key,
-        window_key,
-    )
+    from ksql.core.types.format import *
+    from ksql.core.types.ints import *
+    from ksql.core.types.model import *
+    from ksql.core.types.render import *
+    from ksql.core.types.schema import *
+    from ksql.core.types.times import *
+    from ksql.core.types.windowed import *
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -9,10 +9,10 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.exec.operators import keys
-    from ksql.exec.operators.base import BadResult, LateRecord, Record
-    from ksql.exec.operators.folds import Folds, Slot, State, compile_folds
-    from ksql.exec.operators.keyed_batches import KeyedBatch, Queues, parts_of
-    from ksql.exec.operators.memory import SETTING, Bound, BoundedStore, TooMuchState, estimate
+    from ksql.exec.operators.base import *
+    from ksql.exec.operators.folds import *
+    from ksql.exec.operators.keyed_batches import *
+    from ksql.exec.operators.memory import *
     from ksql.exec.operators.order import SequenceKeys
 else:
     __getattr__ = lazy_exports(

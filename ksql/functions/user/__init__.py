@@ -9,7 +9,7 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.functions.user.udf_process import UdfProcessPool
-    from ksql.functions.user.watch import CallWatch, Limits, Overrun, watched
+    from ksql.functions.user.watch import *
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -9,34 +9,10 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.kafka.connect.client import ConnectClient
-    from ksql.kafka.connect.connection import Connect, WatchedConnect
-    from ksql.kafka.connect.errors import (
-        ConnectorExists,
-        ConnectRejects,
-        ConnectStarting,
-        NoConnectConfigured,
-        NoSuchConnector,
-    )
-    from ksql.kafka.connect.model import (
-        CLASS,
-        UNREACHABLE,
-        Config,
-        ConnectorInfo,
-        ConnectorStatus,
-        Listed,
-        Plugin,
-        TaskStatus,
-        known_topics,
-    )
-    from ksql.kafka.connect.settings import (
-        ConnectSettings,
-        WorkerSettings,
-        answer_within_s,
-        check_connect,
-        connect_settings,
-        is_embedded,
-        worker_settings,
-    )
+    from ksql.kafka.connect.connection import *
+    from ksql.kafka.connect.errors import *
+    from ksql.kafka.connect.model import *
+    from ksql.kafka.connect.settings import *
     from ksql.kafka.connect.worker import EmbeddedConnect
 else:
     __getattr__ = lazy_exports(

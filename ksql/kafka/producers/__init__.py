@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.kafka.producers.limits import BATCH_BYTES, NO_LIMITS, TopicLimits, fitting
-    from ksql.kafka.producers.record_writer import CommitInDoubt, hashes_as_java
-    from ksql.kafka.producers.sender import Sender, TransactionalSender
+    from ksql.kafka.producers.limits import *
+    from ksql.kafka.producers.record_writer import *
+    from ksql.kafka.producers.sender import *
     from ksql.kafka.producers.shared_sender import SharedSender
-    from ksql.kafka.producers.task_transactions import TaskTransactions, begin_batch, keep
-    from ksql.kafka.producers.worker_producer import (
-        LARGER,
-        DeliveryFailed,
-        RecordRefused,
-        WorkerProducer,
-    )
+    from ksql.kafka.producers.task_transactions import *
+    from ksql.kafka.producers.worker_producer import *
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -11,16 +11,10 @@ if TYPE_CHECKING:
     from ksql.spark.query.batch_limits import BatchLimits
     from ksql.spark.query.cut_over import CutOverCompletion
     from ksql.spark.query.preflight import Preflight
-    from ksql.spark.query.query_metrics import (
-        DropCounts,
-        QueryMetrics,
-        StateSize,
-        Totals,
-        first_offsets,
-    )
+    from ksql.spark.query.query_metrics import *
     from ksql.spark.query.query_supervisor import QuerySupervisor
-    from ksql.spark.query.runner import BY_WORKERS, READ, SparkRunner
-    from ksql.spark.query.spec import Failure, OnFailure, RetryPolicy, RunnerContext, State, unheard
+    from ksql.spark.query.runner import *
+    from ksql.spark.query.spec import *
 else:
     __getattr__ = lazy_exports(
         __name__,

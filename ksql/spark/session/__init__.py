@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ksql.spark.session.cds_archive import WRITE, JvmHome, forget_others, prepared_stand
-    from ksql.spark.session.jvm import SparkSettings, is_local
+    from ksql.spark.session.cds_archive import *
+    from ksql.spark.session.jvm import *
     from ksql.spark.session.runtime import SparkRuntime
     from ksql.spark.session.source import ISOLATION
 else:

@@ -9,28 +9,14 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.sql.binder import bound, keys, trees
-    from ksql.sql.binder.bound import Bound, Column, Const, LambdaVar, Named, type_of
+    from ksql.sql.binder.bound import *
     from ksql.sql.binder.chains import BoundJoin
-    from ksql.sql.binder.errors import (
-        OPERATORS,
-        BadValue,
-        NoGroupKey,
-        NotBoolean,
-        UnknownSource,
-        describe,
-        position_text,
-    )
-    from ksql.sql.binder.grouping import (
-        AggregateCall,
-        Grouping,
-        NotGrouped,
-        is_aggregate,
-        refuse_aggregates,
-    )
-    from ksql.sql.binder.infer import bind, bind_predicate
-    from ksql.sql.binder.projection import Namer, check_unique, items
-    from ksql.sql.binder.relation import Relation, bind_relation, sources_of
-    from ksql.sql.binder.scope import NO_COLUMNS, Scope, Source, joined_name
+    from ksql.sql.binder.errors import *
+    from ksql.sql.binder.grouping import *
+    from ksql.sql.binder.infer import *
+    from ksql.sql.binder.projection import *
+    from ksql.sql.binder.relation import *
+    from ksql.sql.binder.scope import *
     from ksql.sql.binder.show import sql_of
     from ksql.sql.binder.trees import columns
     from ksql.sql.binder.windows import check_overlap
