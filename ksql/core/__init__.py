@@ -78,7 +78,7 @@ else:
             "tallies": "Counts Durations Histogram LONG_S SHORT_S Tally",
             "timing": (
                 "GrowingRest LogThrottle PerHour PerSecond StartupTimeout boot_s cpu_seconds "
-                "steady_ms"
+                "resident_bytes steady_ms"
             ),
             "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
             "versioned_json": "BeforeFormatZero NewerVersion",

@@ -1,4 +1,4 @@
-"""Clocks, and what follows from them: rates, log messages once in a while, time to start."""
+"""Clocks, rates, rests, log messages once in a while, time to start; what a process uses."""
 
 from __future__ import annotations
 
@@ -189,3 +189,12 @@ def cpu_seconds(pid: int) -> float:
     except (OSError, ValueError, IndexError):
         return 0.0
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(process: Path = Path("/proc/self")) -> int:
+    """Return the memory of a process, of this one by default; 0 where the system does not say."""
+    try:
+        pages = int((process / "statm").read_bytes().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")

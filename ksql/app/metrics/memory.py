@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
+from ksql.core import resident_bytes
+
 Role = Literal["server", "spark", "kafka", "worker", "other"]
 _PROC: Final = Path("/proc")
 _BROKER: Final = b"kafka.Kafka"
@@ -19,7 +21,7 @@ def memory_by_role(pid: int | None = None, proc: Path = _PROC) -> Mapping[str, i
     """
     sizes: dict[str, int] = {}
     for role, process in _roles(pid or os.getpid(), "server", proc):
-        size = _resident_bytes(proc / str(process))
+        size = resident_bytes(proc / str(process))
         if size:
             sizes[role] = sizes.get(role, 0) + size
     return sizes
@@ -53,11 +55,3 @@ def _children(process: Path) -> list[int]:
     except OSError:  # it ends, or the kernel does not show them
         return children
     return children
-
-
-def _resident_bytes(process: Path) -> int:
-    try:
-        pages = int((process / "statm").read_bytes().split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")

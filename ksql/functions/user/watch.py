@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from ksql.core import resident_bytes
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.functions.spec import (
     AggregateFactory,
@@ -105,7 +106,7 @@ class CallWatch:
         now_s = time.monotonic()
         if self.name is None or self.calls != self._seen:
             self._seen, self._since_s, self._warned_s = self.calls, now_s, 0.0
-        large = self.name is not None and _resident_bytes() > self.limits.memory_bytes
+        large = self.name is not None and resident_bytes() > self.limits.memory_bytes
         if large or now_s - self._since_s >= self.limits.seconds:
             self._interfere(now_s, large=large)
         self._set_alarm()
@@ -177,13 +178,6 @@ def _main_thread() -> int:
     ident = threading.main_thread().ident
     assert ident is not None  # noqa: S101 - it runs, or we would not
     return ident
-
-
-def _resident_bytes() -> int:
-    try:
-        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # no Linux: the limit on addresses is all there is
-        return 0
 
 
 def _bound_memory(more: int) -> None:
