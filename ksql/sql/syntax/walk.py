@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+import re
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from ksql.sql.syntax import expr as ex
 
@@ -15,48 +17,26 @@ if TYPE_CHECKING:
     Node = TypeVar("Node", bound=Expr)
 
 
-def children(expr: Expr) -> tuple[Expr, ...]:  # noqa: C901  one arm for each shape of node
+_FIELDS: dict[type, tuple[str, ...]] = {
+    kind: tuple(one.name for one in fields(kind) if re.search(r"\b(Expr|When)\b", str(one.type)))
+    for kind in get_args(ex.Expr)
+}
+"""The fields of each class that hold expressions, in the order of the text."""
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the expressions directly below, in the order of the text."""
-    match expr:
-        case ex.Unary() | ex.Not() | ex.IsNull() | ex.Cast():
-            return (expr.operand,)
-        case ex.Binary() | ex.Compare() | ex.Logical():
-            return expr.left, expr.right
-        case ex.Between():
-            return expr.operand, expr.low, expr.high
-        case ex.In():
-            return expr.operand, *expr.options
-        case ex.Like():
-            return expr.operand, expr.pattern
-        case ex.Case():
-            branches = tuple(e for when in expr.whens for e in (when.condition, when.result))
-            return tuple(e for e in (expr.operand, *branches, expr.otherwise) if e is not None)
-        case ex.Call():
-            return expr.args
-        case ex.Lambda():
-            return (expr.body,)
-        case ex.Subscript():
-            return expr.base, expr.index
-        case ex.Deref():
-            return (expr.base,)
-        case ex.ArrayExpr():
-            return expr.items
-        case ex.MapExpr():
-            return tuple(e for entry in expr.entries for e in entry)
-        case ex.StructExpr():
-            return tuple(value for _, value in expr.fields)
-        case (
-            ex.Ref()
-            | ex.NullLit()
-            | ex.BoolLit()
-            | ex.IntLit()
-            | ex.DecimalLit()
-            | ex.DoubleLit()
-            | ex.StringLit()
-            | ex.UnitLit()
-            | ex.Variable()
-        ):
-            return ()
+    return tuple(_expressions(getattr(expr, name) for name in _FIELDS[type(expr)]))
+
+
+def _expressions(values: Iterable[Any]) -> Iterator[Expr]:
+    for value in values:
+        if type(value) in _FIELDS:
+            yield value
+        elif isinstance(value, ex.When):
+            yield from (value.condition, value.result)
+        elif isinstance(value, tuple):
+            yield from _expressions(value)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -91,42 +71,15 @@ def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return change(expr)
 
 
-def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:  # noqa: C901  as above
+def with_children(expr: Expr, new: Iterable[Expr]) -> Expr:
     """Return the node with other expressions below it, given in the order of `children`."""
-    match expr:
-        case ex.Unary() | ex.Not() | ex.IsNull() | ex.Cast():
-            return replace(expr, operand=new[0])
-        case ex.Binary() | ex.Compare() | ex.Logical():
-            return replace(expr, left=new[0], right=new[1])
-        case ex.Between():
-            return replace(expr, operand=new[0], low=new[1], high=new[2])
-        case ex.In():
-            return replace(expr, operand=new[0], options=new[1:])
-        case ex.Like():
-            return replace(expr, operand=new[0], pattern=new[1])
-        case ex.Case():
-            return _case(expr, list(new))
-        case ex.Call():
-            return replace(expr, args=new)
-        case ex.Lambda():
-            return replace(expr, body=new[0])
-        case ex.Subscript():
-            return replace(expr, base=new[0], index=new[1])
-        case ex.Deref():
-            return replace(expr, base=new[0])
-        case ex.ArrayExpr():
-            return replace(expr, items=new)
-        case ex.MapExpr():
-            return replace(expr, entries=tuple(zip(new[::2], new[1::2], strict=True)))
-        case ex.StructExpr():
-            names = (name for name, _ in expr.fields)
-            return replace(expr, fields=tuple(zip(names, new, strict=True)))
-        case _:
-            return expr
+    left = iter(new)
 
+    def filled(value: Any) -> Any:
+        if type(value) in _FIELDS:
+            return next(left)
+        if isinstance(value, ex.When):
+            return ex.When(next(left), next(left))
+        return tuple(map(filled, value)) if isinstance(value, tuple) else value
 
-def _case(expr: ex.Case, parts: list[Expr]) -> ex.Case:
-    operand = None if expr.operand is None else parts.pop(0)
-    otherwise = None if expr.otherwise is None else parts.pop()
-    whens = tuple(map(ex.When, parts[::2], parts[1::2]))
-    return replace(expr, operand=operand, whens=whens, otherwise=otherwise)
+    return replace(expr, **{name: filled(getattr(expr, name)) for name in _FIELDS[type(expr)]})
