@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.core import StatementError
-from ksql.sql.syntax import ast, collect
+from ksql.sql.syntax import ast, collect, expressions
 from ksql.sql.syntax import expr as ex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ksql.control.engine.context import PlanningContext
 
 HEADERS = "ksql.headers.columns.enabled"
@@ -60,26 +58,10 @@ def _check_source(statement: ast.CreateSource, context: PlanningContext) -> None
 
 
 def _refuse_lambdas(query: ast.Query) -> None:
-    for expr in _expressions(query):
+    for expr in expressions((query,)):
         for function in collect(expr, ex.Lambda):
             raise StatementError(
                 "Lambda functions are disabled.",
                 hint=f"To enable them, start the server with '{LAMBDAS}'=true.",
                 span=function.span,
             )
-
-
-def _expressions(query: ast.Query) -> Iterator[ex.Expr]:
-    for item in query.select:
-        match item:
-            case ast.SelectItem(expr=expr) | ast.SelectStructStar(base=expr):
-                yield expr
-            case ast.SelectStar():
-                continue
-    source = query.source
-    while isinstance(source, ast.Join):
-        yield source.criteria
-        source = source.left
-    yield from (part for part in (query.where, query.having) if part is not None)
-    yield from (*(query.group_by or ()), *(query.partition_by or ()))
-    yield from (item.expr for item in query.order_by or ())

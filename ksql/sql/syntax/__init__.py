@@ -7,4 +7,4 @@ from ksql.sql.syntax import ast, expr, printer
 from ksql.sql.syntax.ast import SourceKind
 from ksql.sql.syntax.expr import Expr, StringLit
 from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
-from ksql.sql.syntax.walk import collect
+from ksql.sql.syntax.walk import collect, expressions

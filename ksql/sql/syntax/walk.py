@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from ksql.sql.syntax import expr as ex
@@ -26,17 +26,18 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the expressions directly below, in the order of the text."""
-    return tuple(_expressions(getattr(expr, name) for name in _FIELDS[type(expr)]))
+    return tuple(expressions(getattr(expr, name) for name in _FIELDS[type(expr)]))
 
 
-def _expressions(values: Iterable[Any]) -> Iterator[Expr]:
+def expressions(values: Iterable[Any]) -> Iterator[Expr]:
+    """Yield the expressions in parts of a statement, each as a whole, in the order of the fields."""
     for value in values:
         if type(value) in _FIELDS:
             yield value
-        elif isinstance(value, ex.When):
-            yield from (value.condition, value.result)
         elif isinstance(value, tuple):
-            yield from _expressions(value)
+            yield from expressions(value)
+        elif is_dataclass(value):
+            yield from expressions(getattr(value, field.name) for field in fields(value))
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
