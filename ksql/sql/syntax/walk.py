@@ -30,7 +30,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def expressions(values: Iterable[Any]) -> Iterator[Expr]:
-    """Yield the expressions in parts of a statement, each as a whole, in the order of the fields."""
+    """Yield the expressions in parts of a statement, each as a whole."""
     for value in values:
         if type(value) in _FIELDS:
             yield value
