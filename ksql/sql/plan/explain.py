@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from ksql.sql.binder.show import show_call, sql_of
-from ksql.sql.plan.nodes import (
-    Aggregate,
-    EmitFinal,
-    Explode,
-    Filter,
-    ForeignKeyJoin,
-    Join,
-    Plan,
-    Rekey,
-    Select,
-    Sink,
-    Source,
-    StreamStreamJoin,
-    StreamTableJoin,
-    TableTableJoin,
-)
+from ksql.sql.plan import nodes as p
 from ksql.sql.plan.walk import children
 
 
-def explain(plan: Plan, depth: int = 0) -> str:
+def explain(plan: p.Plan, depth: int = 0) -> str:
     """Return one line per node, the sink first, what feeds it below and indented.
 
     Example:
@@ -32,33 +17,33 @@ def explain(plan: Plan, depth: int = 0) -> str:
     return "  " * depth + "> " + _line(plan) + below
 
 
-def _line(plan: Plan) -> str:
+def _line(plan: p.Plan) -> str:
     match plan:
-        case Source():
+        case p.Source():
             formats = f"{plan.key_format.name} / {plan.value_format.name}"
             return f"[ SOURCE ] {plan.kind.lower()} {plan.name} <- topic {plan.topic}, {formats}"
-        case Filter():
+        case p.Filter():
             return f"[ FILTER ] {plan.clause} {sql_of(plan.predicate)}"
-        case Rekey():
+        case p.Rekey():
             keys = ", ".join(f"{sql_of(key.expr)} AS {key.name}" for key in plan.keys)
             return f"[ REKEY ] PARTITION BY {keys or 'NULL'}"
-        case Explode():
+        case p.Explode():
             return f"[ EXPLODE ] {', '.join(call.name for call in plan.calls)}"
-        case Select():
+        case p.Select():
             items = ", ".join(f"{sql_of(n.expr)} AS {n.name}" for n in (*plan.key, *plan.value))
             return f"[ PROJECT ] {items}"
-        case Aggregate():
+        case p.Aggregate():
             group = ", ".join(sql_of(key.expr) for key in plan.group)
             folds = ", ".join(show_call(fold.function, fold.args) for fold in plan.folds)
             window = f", {plan.window.kind} {plan.window.size_ms} ms" if plan.window else ""
             kept = f", RETENTION_MS {plan.ttl_ms}" if plan.ttl_ms else ""
             return f"[ AGGREGATE ] {folds} GROUP BY {group}{window}{kept}"
-        case EmitFinal():
+        case p.EmitFinal():
             return "[ EMIT FINAL ]"
-        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+        case p.StreamTableJoin() | p.StreamStreamJoin() | p.TableTableJoin() | p.ForeignKeyJoin():
             on = f"{sql_of(plan.left_key)} = {sql_of(plan.right_key)}"
             return f"[ JOIN ] {plan.kind} {_sides(plan)} ON {on}"
-        case Sink():
+        case p.Sink():
             columns = ", ".join(map(str, (*plan.key, *plan.value)))
             if plan.topic is None:
                 return f"[ OUTPUT ] {columns}"
@@ -67,13 +52,13 @@ def _line(plan: Plan) -> str:
             return f"[ SINK ] {plan.kind.lower()} {plan.name} ({columns}) -> {target}"
 
 
-def _sides(join: Join) -> str:
+def _sides(join: p.Join) -> str:
     match join:
-        case StreamTableJoin():
+        case p.StreamTableJoin():
             return "stream-table"
-        case StreamStreamJoin():
+        case p.StreamStreamJoin():
             return "stream-stream"
-        case TableTableJoin():
+        case p.TableTableJoin():
             return "table-table"
-        case ForeignKeyJoin():
+        case p.ForeignKeyJoin():
             return "foreign-key table-table"

@@ -11,21 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ksql.functions import Scalar, find_overload
 from ksql.sql.binder import bound, trees
-from ksql.sql.plan.nodes import (
-    Aggregate,
-    EmitFinal,
-    Explode,
-    Filter,
-    ForeignKeyJoin,
-    Plan,
-    Rekey,
-    Select,
-    Sink,
-    Source,
-    StreamStreamJoin,
-    StreamTableJoin,
-    TableTableJoin,
-)
+from ksql.sql.plan import nodes as p
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -36,60 +22,60 @@ if TYPE_CHECKING:
 
 _FEEDING: dict[type, tuple[str, ...]] = {
     node: tuple(f.name for f in dataclasses.fields(node) if f.metadata["rule"] == "child")
-    for node in get_args(Plan)
+    for node in get_args(p.Plan)
 }
 """By the class of a node, the fields with the plans that feed it."""
 
 
-def children(plan: Plan) -> tuple[Plan, ...]:
+def children(plan: p.Plan) -> tuple[p.Plan, ...]:
     """Return the plans that feed this one, left before right."""
     return tuple(getattr(plan, name) for name in _FEEDING[type(plan)])
 
 
-def nodes(plan: Plan) -> Iterator[Plan]:
+def nodes(plan: p.Plan) -> Iterator[p.Plan]:
     """Return the plan and all below it, top down."""
     yield plan
     for child in children(plan):
         yield from nodes(child)
 
 
-def follows_time(plan: Plan) -> bool:
+def follows_time(plan: p.Plan) -> bool:
     """Return whether the query forgets by stream time.
 
     So do windows, joined streams, final results, and rows with a RETENTION_MS.
     """
     return any(
-        isinstance(node, (StreamStreamJoin, EmitFinal))
-        or (isinstance(node, Aggregate) and (node.window is not None or node.ttl_ms > 0))
+        isinstance(node, (p.StreamStreamJoin, p.EmitFinal))
+        or (isinstance(node, p.Aggregate) and (node.window is not None or node.ttl_ms > 0))
         for node in nodes(plan)
     )
 
 
-def sources(plan: Plan) -> tuple[Source, ...]:
+def sources(plan: p.Plan) -> tuple[p.Source, ...]:
     """Return the sources in the order of the text."""
-    return tuple(node for node in nodes(plan) if isinstance(node, Source))
+    return tuple(node for node in nodes(plan) if isinstance(node, p.Source))
 
 
-def with_children(plan: Plan, changed: Callable[[Plan], Plan]) -> Plan:
+def with_children(plan: p.Plan, changed: Callable[[p.Plan], p.Plan]) -> p.Plan:
     """Return the plan with each of those that feed it as the function gives it."""
     feeding: Any = {name: changed(getattr(plan, name)) for name in _FEEDING[type(plan)]}
     return replace(plan, **feeding) if feeding else plan
 
 
-def with_sources(plan: Plan, changed: Callable[[Source], Source]) -> Plan:
+def with_sources(plan: p.Plan, changed: Callable[[p.Source], p.Source]) -> p.Plan:
     """Return the plan with each source as the function gives it."""
-    if isinstance(plan, Source):
+    if isinstance(plan, p.Source):
         return changed(plan)
     return with_children(plan, lambda child: with_sources(child, changed))
 
 
-def with_row_ttl(plan: Plan, ttl_ms: int) -> Plan:
+def with_row_ttl(plan: p.Plan, ttl_ms: int) -> p.Plan:
     """Return the plan whose aggregate forgets rows that were not updated for so long."""
     changed = with_children(plan, lambda child: with_row_ttl(child, ttl_ms))
-    return replace(changed, ttl_ms=ttl_ms) if isinstance(changed, Aggregate) else changed
+    return replace(changed, ttl_ms=ttl_ms) if isinstance(changed, p.Aggregate) else changed
 
 
-def with_windows_placed(sink: Sink, scattered: Collection[str]) -> Sink:
+def with_windows_placed(sink: p.Sink, scattered: Collection[str]) -> p.Sink:
     """State where a key's windows lie: as in Kafka Streams, but for ``scattered`` topics."""
     below = with_sources(
         sink.source,
@@ -101,20 +87,20 @@ def with_windows_placed(sink: Sink, scattered: Collection[str]) -> Sink:
     return replace(sink, source=below, gathered=gathered)
 
 
-def result_kind(plan: Plan) -> SourceKind:
+def result_kind(plan: p.Plan) -> SourceKind:
     """Return whether the plan's rows are a stream or the changes of a table."""
     match plan:
-        case Source() | Sink():
+        case p.Source() | p.Sink():
             return plan.kind
-        case Aggregate() | TableTableJoin() | ForeignKeyJoin():
+        case p.Aggregate() | p.TableTableJoin() | p.ForeignKeyJoin():
             return "TABLE"
-        case StreamTableJoin() | StreamStreamJoin():
+        case p.StreamTableJoin() | p.StreamStreamJoin():
             return "STREAM"
-        case Filter() | Rekey() | Explode() | Select() | EmitFinal():
+        case p.Filter() | p.Rekey() | p.Explode() | p.Select() | p.EmitFinal():
             return result_kind(plan.source)
 
 
-def generations(node: Aggregate) -> tuple[int, ...]:
+def generations(node: p.Aggregate) -> tuple[int, ...]:
     """Return the generations of all slots that an aggregate ever had.
 
     0 where no upgrade added it.

@@ -15,24 +15,7 @@ from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Named
 from ksql.sql.binder.grouping import meaning
 from ksql.sql.binder.show import show_call
-from ksql.sql.plan.nodes import (
-    Aggregate,
-    EmitFinal,
-    Explode,
-    Filter,
-    Fold,
-    ForeignKeyJoin,
-    Join,
-    Plan,
-    Rekey,
-    Select,
-    Sink,
-    Source,
-    StreamStreamJoin,
-    StreamTableJoin,
-    TableCall,
-    TableTableJoin,
-)
+from ksql.sql.plan import nodes as p
 from ksql.sql.plan.walk import nodes, sources
 
 if TYPE_CHECKING:
@@ -45,7 +28,7 @@ if TYPE_CHECKING:
 Names = Mapping[str, str]
 
 
-def named_as(plan: Plan, running: Plan) -> Plan:
+def named_as(plan: p.Plan, running: p.Plan) -> p.Plan:
     """Return the plan with the running one's prefixes and inner names, where they mean the same.
 
     Example:
@@ -55,7 +38,7 @@ def named_as(plan: Plan, running: Plan) -> Plan:
     return _Naming(running).visit(plan)[0]
 
 
-def with_distinct_names(running: Plan, new: Plan) -> Plan:
+def with_distinct_names(running: p.Plan, new: p.Plan) -> p.Plan:
     """Return the running plan, in the new one's prefixes if its own would give two columns a name.
 
     The new plan's never do: that was asked when it was made, and it knows all columns.
@@ -71,12 +54,12 @@ def with_distinct_names(running: Plan, new: Plan) -> Plan:
     return naming.visit(running)[0]
 
 
-def _apart(plan: Plan) -> bool:
+def _apart(plan: p.Plan) -> bool:
     names = [source.prefix + name for source in sources(plan) for name in _known(source)]
     return len(set(names)) == len(names)
 
 
-def _known(source: Source) -> Iterator[str]:
+def _known(source: p.Source) -> Iterator[str]:
     """Return the names of a source's columns, and of those that any source has."""
     own = [column.name for column in source.columns]
     yield from own
@@ -84,56 +67,58 @@ def _known(source: Source) -> Iterator[str]:
 
 
 class _Naming:
-    def __init__(self, running: Plan) -> None:
+    def __init__(self, running: p.Plan) -> None:
         self._sources = list(sources(running))
         # those on the left first: they are visited before the join above them
-        self._joins = [node for node in nodes(running) if isinstance(node, Join)][::-1]
+        self._joins = [node for node in nodes(running) if isinstance(node, p.Join)][::-1]
         self._keys = [
             key
             for node in nodes(running)
-            if isinstance(node, Aggregate | Rekey)
-            for key in (node.group if isinstance(node, Aggregate) else node.keys)
+            if isinstance(node, p.Aggregate | p.Rekey)
+            for key in (node.group if isinstance(node, p.Aggregate) else node.keys)
         ]
 
         self._folds = [
-            fold for node in nodes(running) if isinstance(node, Aggregate) for fold in node.folds
+            fold for node in nodes(running) if isinstance(node, p.Aggregate) for fold in node.folds
         ]
 
     def forget_all_but_sources(self) -> None:
         """Leave keys, joins and aggregates their names."""
         self._keys, self._joins, self._folds = [], [], []
 
-    def visit(self, plan: Plan) -> tuple[Plan, Names]:
+    def visit(self, plan: p.Plan) -> tuple[p.Plan, Names]:
         """Return the plan, and what became of the names of its columns."""
         match plan:
-            case Source():
+            case p.Source():
                 return self._source(plan)
-            case Filter():
+            case p.Filter():
                 below, names = self.visit(plan.source)
                 predicate = _renamed(plan.predicate, names)
                 return replace(plan, source=below, predicate=predicate), names
-            case Rekey():
+            case p.Rekey():
                 below, names = self.visit(plan.source)
                 keys, changed = self._named(plan.keys, names)
                 return replace(plan, source=below, keys=keys), {**names, **changed}
-            case Explode():
+            case p.Explode():
                 below, names = self.visit(plan.source)
                 calls = tuple(_call(call, names) for call in plan.calls)
                 renamed = {old.name: new.name for old, new in zip(plan.calls, calls, strict=True)}
                 return replace(plan, source=below, calls=calls), {**names, **renamed}
-            case Select():
+            case p.Select():
                 below, names = self.visit(plan.source)
                 key, value = (_renamed_columns(part, names) for part in (plan.key, plan.value))
                 return replace(plan, source=below, key=key, value=value), {}
-            case Aggregate():
+            case p.Aggregate():
                 return self._aggregate(plan)
-            case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+            case (
+                p.StreamTableJoin() | p.StreamStreamJoin() | p.TableTableJoin() | p.ForeignKeyJoin()
+            ):
                 return self._join(plan)
-            case EmitFinal() | Sink():
+            case p.EmitFinal() | p.Sink():
                 below, names = self.visit(plan.source)
                 return replace(plan, source=below), names
 
-    def _source(self, plan: Source) -> tuple[Plan, Names]:
+    def _source(self, plan: p.Source) -> tuple[p.Plan, Names]:
         twin = next((source for source in self._sources if source.name == plan.name), None)
         if twin is None:
             return plan, {}
@@ -142,7 +127,7 @@ class _Naming:
         columns = _in_order(plan.columns, twin.columns)
         return replace(plan, prefix=twin.prefix, columns=columns), names
 
-    def _aggregate(self, plan: Aggregate) -> tuple[Plan, Names]:
+    def _aggregate(self, plan: p.Aggregate) -> tuple[p.Plan, Names]:
         below, names = self.visit(plan.source)
         group, changed = self._named(plan.group, names)
         renamed = [_fold(fold, names) for fold in plan.folds]
@@ -151,7 +136,7 @@ class _Naming:
             changed[before.name] = twins.get(fold.name, fold.name)
         return replace(plan, source=below, group=group, folds=folds), changed
 
-    def _join(self, plan: Join) -> tuple[Plan, Names]:
+    def _join(self, plan: p.Join) -> tuple[p.Plan, Names]:
         left, left_names = self.visit(plan.left)
         right, right_names = self.visit(plan.right)
         names = {**left_names, **right_names}
@@ -163,7 +148,7 @@ class _Naming:
             right_key=_renamed(plan.right_key, right_names),
         )
         twin = self._joins.pop(0) if self._joins else None
-        if isinstance(joined, ForeignKeyJoin):  # its rows have the left table's key
+        if isinstance(joined, p.ForeignKeyJoin):  # its rows have the left table's key
             return joined, names
         if joined.key_name not in names and twin is not None:
             names |= _same_key(joined.key_name, twin, taken=names.values())
@@ -186,13 +171,13 @@ class _Naming:
         return tuple(keys), {old.name: new.name for old, new in zip(columns, keys, strict=True)}
 
 
-def _same_key(name: str, twin: Join, taken: Collection[str]) -> Names:
+def _same_key(name: str, twin: p.Join, taken: Collection[str]) -> Names:
     """Return the running name of the key that a join makes of both sides.
 
     Example:
         a FULL JOIN's key is ``ROWKEY``, and ``ROWKEY_1`` once a source has a column ``ROWKEY``.
     """
-    if isinstance(twin, ForeignKeyJoin) or twin.key_name in taken:
+    if isinstance(twin, p.ForeignKeyJoin) or twin.key_name in taken:
         return {}
     columns = {source.prefix + known for source in sources(twin) for known in _known(source)}
     return {} if twin.key_name in columns else {name: twin.key_name}
@@ -235,14 +220,14 @@ def _renamed_columns(columns: tuple[Named, ...], names: Names) -> tuple[Named, .
     return tuple(Named(column.name, _renamed(column.expr, names)) for column in columns)
 
 
-def _fold(fold: Fold, names: Names) -> Fold:
+def _fold(fold: p.Fold, names: Names) -> p.Fold:
     args = tuple(_renamed(arg, names) for arg in fold.args)
     if args == fold.args:
         return fold
     return replace(fold, args=args, name=show_call(fold.function, args, fold.literals))
 
 
-def _call(call: TableCall, names: Names) -> TableCall:
+def _call(call: p.TableCall, names: Names) -> p.TableCall:
     args = tuple(_renamed(arg, names) for arg in call.args)
     if args == call.args:
         return call
@@ -250,8 +235,8 @@ def _call(call: TableCall, names: Names) -> TableCall:
 
 
 def with_twins(
-    folds: Sequence[Fold], running: Sequence[Fold]
-) -> tuple[tuple[Fold, ...], dict[str, str]]:
+    folds: Sequence[p.Fold], running: Sequence[p.Fold]
+) -> tuple[tuple[p.Fold, ...], dict[str, str]]:
     """Return the aggregates with the running plan's in the place of those that mean the same.
 
     Return also the name under which each of those continues. Two that mean the same become one.
@@ -274,7 +259,7 @@ def with_twins(
     return tuple(aligned), twins
 
 
-def fold_twin(fold: Fold, running: Sequence[Fold]) -> Fold | None:
+def fold_twin(fold: p.Fold, running: Sequence[p.Fold]) -> p.Fold | None:
     """Return the aggregate among those that means the same; ``COUNT(*)`` for ``COUNT(1)``."""
     sought = meaning(fold)
     return next((candidate for candidate in running if meaning(candidate) == sought), None)

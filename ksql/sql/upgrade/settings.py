@@ -15,23 +15,7 @@ from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Named
 from ksql.sql.binder.show import show_call, sql_of
-from ksql.sql.plan.nodes import (
-    Aggregate,
-    EmitFinal,
-    Explode,
-    Filter,
-    Fold,
-    ForeignKeyJoin,
-    JoinWindow,
-    Rekey,
-    Select,
-    Sink,
-    Source,
-    StreamStreamJoin,
-    StreamTableJoin,
-    TableTableJoin,
-    TimeWindow,
-)
+from ksql.sql.plan import nodes as p
 from ksql.sql.plan.walk import calls, expressions, nodes, result_kind
 from ksql.sql.upgrade.verdict import Difference
 
@@ -39,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from ksql.sql.binder.bound import Bound
-    from ksql.sql.plan.nodes import Plan, QueryPlan
 
 
 BUCKETS = "ksql.query.shuffle.partitions"
@@ -53,7 +36,7 @@ LISTED = tuple(name for name in PLAN_PROPERTIES if name not in (BUCKETS, CACHE))
 """The settings in a plan's list; the other two have fields of their own."""
 
 
-def inherited(plan: QueryPlan, running: QueryPlan, stated: Collection[str]) -> QueryPlan:
+def inherited(plan: p.QueryPlan, running: p.QueryPlan, stated: Collection[str]) -> p.QueryPlan:
     """Return the new plan with the running plan's settings, but for those that the request states.
 
     Where the query began to read was decided when it was made: that is always the running plan's.
@@ -84,7 +67,7 @@ def _belongs_to_the_query(name: str) -> bool:
     return name.startswith(FUNCTION_PREFIX) or (row is not None and row.part_of in HANDED_ON)
 
 
-def notes(fresh: QueryPlan, plan: QueryPlan, stated: Collection[str] = ()) -> tuple[str, ...]:
+def notes(fresh: p.QueryPlan, plan: p.QueryPlan, stated: Collection[str] = ()) -> tuple[str, ...]:
     """List the inherited settings for which a new query would get other values.
 
     ``stated`` are names of settings that come from the statement.
@@ -97,7 +80,7 @@ def notes(fresh: QueryPlan, plan: QueryPlan, stated: Collection[str] = ()) -> tu
     )
 
 
-def compare(old: QueryPlan, new: QueryPlan) -> Iterator[Difference]:
+def compare(old: p.QueryPlan, new: p.QueryPlan) -> Iterator[Difference]:
     """Yield the settings that the request states and that are others than the running query's."""
     before, after = _settings_of(old), _settings_of(new)
     for name in _differing(before, after):
@@ -119,7 +102,7 @@ def _differing(a: dict[str, str], b: dict[str, str]) -> list[str]:
     return [name for name in names if a[name].lower() != b[name].lower()]
 
 
-def _settings_of(plan: QueryPlan) -> dict[str, str]:
+def _settings_of(plan: p.QueryPlan) -> dict[str, str]:
     """Return the plan's settings by name; the buckets are compared as a field."""
     caching = "0 (every change is emitted)" if plan.every_change else "caching"
     return {**dict(plan.settings), CACHE: caching}
@@ -129,7 +112,7 @@ def _settings_of(plan: QueryPlan) -> dict[str, str]:
 
 
 def computed_with(
-    plan: QueryPlan, parts: Sequence[Bound], functions: Collection[str] = ()
+    plan: p.QueryPlan, parts: Sequence[Bound], functions: Collection[str] = ()
 ) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
     """Return what decides, besides the statement, what some of a plan's expressions give.
 
@@ -158,13 +141,13 @@ def _relevant_settings(
 # --- what the state keeps of a setting
 
 
-def _kept(name: str, old: QueryPlan, new: QueryPlan) -> Iterator[str]:
+def _kept(name: str, old: p.QueryPlan, new: p.QueryPlan) -> Iterator[str]:
     """Describe the parts of the state that depend on the setting."""
     all_nodes = list(nodes(new.sink))
     if name.startswith(FUNCTION_PREFIX):
         settings = dict(old.settings), dict(new.settings)
         for node in all_nodes:
-            if isinstance(node, Aggregate):
+            if isinstance(node, p.Aggregate):
                 yield from _limited(node, *settings)
     elif name in _BEARING:
         for expr in (expr for node in all_nodes for expr in remembered(node)):
@@ -172,23 +155,29 @@ def _kept(name: str, old: QueryPlan, new: QueryPlan) -> Iterator[str]:
                 yield "it bears on what the query groups, joins or aggregates by"
 
 
-def _limited(node: Aggregate, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
+def _limited(node: p.Aggregate, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     for fold in node.folds:
         if function_settings(fold.function, old) != function_settings(fold.function, new):
             yield f"it bears on {shown_fold(fold)}"
 
 
-def remembered(plan: Plan) -> Iterator[Bound]:
+def remembered(plan: p.Plan) -> Iterator[Bound]:
     """Yield the expressions that choose a record's state and change it."""
     match plan:
-        case Aggregate():
+        case p.Aggregate():
             yield from expressions(plan)
             if result_kind(plan.source) == "TABLE":  # what was folded is taken back
                 below = nodes(plan.source)
-                yield from (node.predicate for node in below if isinstance(node, Filter))
-        case Rekey() | StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+                yield from (node.predicate for node in below if isinstance(node, p.Filter))
+        case (
+            p.Rekey()
+            | p.StreamTableJoin()
+            | p.StreamStreamJoin()
+            | p.TableTableJoin()
+            | p.ForeignKeyJoin()
+        ):
             yield from expressions(plan)
-        case Source() | Filter() | Explode() | Select() | EmitFinal() | Sink():
+        case p.Source() | p.Filter() | p.Explode() | p.Select() | p.EmitFinal() | p.Sink():
             return
 
 
@@ -219,9 +208,9 @@ def shown(value: Any) -> str:
             return sql_of(value.expr)
         case Format():
             return ", ".join(_format(value))
-        case TimeWindow():
+        case p.TimeWindow():
             return f"{value.kind} ({', '.join(_window(value))})"
-        case JoinWindow():
+        case p.JoinWindow():
             return " ".join(_within(value))
         case KeyWindow():
             size = "" if value.size_ms is None else f" ({_ms('SIZE', value.size_ms)})"
@@ -232,7 +221,7 @@ def shown(value: Any) -> str:
             return sql_of(value) if type(value) in trees.NODES else str(value)
 
 
-def shown_fold(fold: Fold) -> str:
+def shown_fold(fold: p.Fold) -> str:
     """Return the aggregate's call."""
     return show_call(fold.function, fold.args, fold.literals)
 
@@ -251,7 +240,7 @@ def _format(value: Format) -> Iterator[str]:
         yield f"nullable as {value.nullable_representation}"
 
 
-def _window(value: TimeWindow) -> Iterator[str]:
+def _window(value: p.TimeWindow) -> Iterator[str]:
     gap = value.kind == "SESSION"
     yield f"{value.size_ms} MILLISECONDS" if gap else _ms("SIZE", value.size_ms)
     if value.kind == "HOPPING":
@@ -260,7 +249,7 @@ def _window(value: TimeWindow) -> Iterator[str]:
     yield _ms("GRACE PERIOD", value.grace_ms)
 
 
-def _within(value: JoinWindow) -> Iterator[str]:
+def _within(value: p.JoinWindow) -> Iterator[str]:
     before, after = (f"{ms} MILLISECONDS" for ms in (value.before_ms, value.after_ms))
     yield before if before == after else f"({before}, {after})"
     yield "without GRACE PERIOD" if value.grace_ms is None else _ms("GRACE PERIOD", value.grace_ms)

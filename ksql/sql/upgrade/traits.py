@@ -4,23 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.sql.plan.nodes import (
-    Aggregate,
-    EmitFinal,
-    Explode,
-    Filter,
-    ForeignKeyJoin,
-    Join,
-    Plan,
-    QueryPlan,
-    Rekey,
-    Select,
-    Sink,
-    Source,
-    StreamStreamJoin,
-    StreamTableJoin,
-    TableTableJoin,
-)
+from ksql.sql.plan import nodes as p
 from ksql.sql.plan.walk import is_volatile, nodes
 from ksql.sql.upgrade.verdict import Guarantee, Trait, UpgradeClass
 
@@ -30,12 +14,12 @@ if TYPE_CHECKING:
     from ksql.functions import Functions
 
 
-def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
+def traits(plan: p.QueryPlan, functions: Functions) -> tuple[Trait, ...]:
     """Return the query's characteristics; ``simple`` alone if it has none of the others."""
     plan_traits: list[Trait] = []
     all_nodes = list(nodes(plan.sink))
-    aggregates = [node for node in all_nodes if isinstance(node, Aggregate)]
-    joins = any(isinstance(node, Join) for node in all_nodes)
+    aggregates = [node for node in all_nodes if isinstance(node, p.Aggregate)]
+    joins = any(isinstance(node, p.Join) for node in all_nodes)
     stages = _stages(plan.sink)
     if stages:
         plan_traits.append("stateful")
@@ -50,28 +34,28 @@ def traits(plan: QueryPlan, functions: Functions) -> tuple[Trait, ...]:
     return tuple(plan_traits) or ("simple",)
 
 
-def keeps_state(plan: Plan) -> bool:
+def keeps_state(plan: p.Plan) -> bool:
     """Return whether a query of this plan remembers anything but its offsets."""
     return _stages(plan) > 0
 
 
-def _stages(plan: Plan, *, kept: bool = False) -> int:
+def _stages(plan: p.Plan, *, kept: bool = False) -> int:
     """Count the steps that remember anything; ``kept``: the step above keeps the plan's rows.
 
     Tables keep the rows that their changes replace; for a join's right side the join does.
     """
     match plan:
-        case Source():
+        case p.Source():
             return int(plan.kind == "TABLE" and not kept)
-        case Aggregate():
+        case p.Aggregate():
             return 1 + _stages(plan.source)
-        case StreamTableJoin():
+        case p.StreamTableJoin():
             return 1 + _stages(plan.left) + _stages(plan.right, kept=True)
-        case ForeignKeyJoin():
+        case p.ForeignKeyJoin():
             return 3  # both sides are sources, whose rows it keeps
-        case StreamStreamJoin() | TableTableJoin():
+        case p.StreamStreamJoin() | p.TableTableJoin():
             return 1 + _stages(plan.left, kept=True) + _stages(plan.right, kept=True)
-        case Filter() | Rekey() | Explode() | Select() | EmitFinal() | Sink():
+        case p.Filter() | p.Rekey() | p.Explode() | p.Select() | p.EmitFinal() | p.Sink():
             return _stages(plan.source)
 
 

@@ -16,25 +16,7 @@ from ksql.core.types import Format, as_written, capabilities
 from ksql.sql.binder import trees
 from ksql.sql.binder.bound import Column, Named
 from ksql.sql.binder.show import show_call, sql_of
-from ksql.sql.plan.nodes import (
-    Aggregate,
-    EmitFinal,
-    Explode,
-    Filter,
-    ForeignKeyJoin,
-    Join,
-    Plan,
-    QueryPlan,
-    Rekey,
-    Select,
-    Sink,
-    Source,
-    StreamStreamJoin,
-    StreamTableJoin,
-    TableTableJoin,
-    TimeWindow,
-    UpgradeKind,
-)
+from ksql.sql.plan import nodes as p
 from ksql.sql.plan.walk import children, nodes, result_kind, sources
 from ksql.sql.upgrade import added_columns, code, settings
 from ksql.sql.upgrade.align import align
@@ -50,20 +32,19 @@ if TYPE_CHECKING:
     from ksql.core.types import schema
     from ksql.functions import Functions
     from ksql.sql.binder.bound import Bound
-    from ksql.sql.plan.nodes import Fold
 
 Step = Literal["GROUP BY", "PARTITION BY", "EMIT", "JOIN"]
 _STEPS: tuple[Step, ...] = get_args(Step)
 
 
 def validate_upgrade(
-    old: QueryPlan,
-    new: QueryPlan,
+    old: p.QueryPlan,
+    new: p.QueryPlan,
     functions: Functions,
     generation: int = 0,
     *,
     filled: bool = False,
-) -> tuple[Verdict, QueryPlan]:
+) -> tuple[Verdict, p.QueryPlan]:
     """Classify the upgrade; also the new plan as it would run.
 
     It runs under the old id, with the old buckets and state slots. The slots it adds are of a
@@ -90,7 +71,7 @@ def validate_upgrade(
     ), aligned
 
 
-def _notes(old: QueryPlan, aligned: QueryPlan, functions: Functions) -> Iterator[str]:
+def _notes(old: p.QueryPlan, aligned: p.QueryPlan, functions: Functions) -> Iterator[str]:
     """Say what the results lack from the switch on."""
     if _starts_empty(old.sink, aligned.sink):
         yield "added aggregates start empty at the switch; no backfill"
@@ -104,17 +85,17 @@ def _notes(old: QueryPlan, aligned: QueryPlan, functions: Functions) -> Iterator
     yield from added_columns.notes(aligned.sink)
 
 
-def _with_distinct_names(old: QueryPlan, new: QueryPlan) -> QueryPlan:
+def _with_distinct_names(old: p.QueryPlan, new: p.QueryPlan) -> p.QueryPlan:
     sink = with_distinct_names(old.sink, new.sink)
-    assert isinstance(sink, Sink)  # noqa: S101 - a sink stays a sink
+    assert isinstance(sink, p.Sink)  # noqa: S101 - a sink stays a sink
     return dataclasses.replace(old, sink=sink)
 
 
-def _change(kind: UpgradeKind, clause: str, text: str) -> Difference:
+def _change(kind: p.UpgradeKind, clause: str, text: str) -> Difference:
     return Difference(kind, clause, text, allowed=kind in ACCEPTED)
 
 
-def _refused(kind: UpgradeKind, clause: str, text: str) -> Difference:
+def _refused(kind: p.UpgradeKind, clause: str, text: str) -> Difference:
     return Difference(kind, clause, text, allowed=False)
 
 
@@ -122,7 +103,7 @@ def _refused(kind: UpgradeKind, clause: str, text: str) -> Difference:
 
 
 def _compare(
-    old: Plan, new: Plan, functions: Functions, *, undone: bool = False, filled: bool = False
+    old: p.Plan, new: p.Plan, functions: Functions, *, undone: bool = False, filled: bool = False
 ) -> Iterator[Difference]:
     """Yield differences; ``undone``: an aggregate above takes old rows of a table back.
 
@@ -142,7 +123,7 @@ def _compare(
     yield from _compare_explosions(old_steps, new_steps)
     yield from _compare_projections(old_steps, new_steps)
     if type(old_core) is not type(new_core) or (
-        not isinstance(old_core, Sink) and _joins(old_core) != _joins(new_core)
+        not isinstance(old_core, p.Sink) and _joins(old_core) != _joins(new_core)
     ):
         yield from _other_shape(old_core, new_core)
         return
@@ -151,7 +132,7 @@ def _compare(
     if all(change.allowed for change in below):
         yield from _compare_keys((old_steps, old_core), (new_steps, new_core))
     takes_back = False
-    if isinstance(old_core, Aggregate) and isinstance(new_core, Aggregate):
+    if isinstance(old_core, p.Aggregate) and isinstance(new_core, p.Aggregate):
         takes_back = result_kind(old_core.source) == "TABLE"
         yield from _compare_ttl(old_core.ttl_ms, new_core.ttl_ms)
         added = _added(old_core, new_core)
@@ -165,38 +146,38 @@ def _compare(
         yield from _compare(before, after, functions, undone=takes_back, filled=filled)
 
 
-def _stretch(plan: Plan) -> tuple[list[Passive], Plan, bool]:
+def _stretch(plan: p.Plan) -> tuple[list[Passive], p.Plan, bool]:
     """Return the steps that remember nothing, what is below, and whether its results are final.
 
     EMIT FINAL is between a projection and HAVING; either belongs to the aggregate below.
     """
     steps, core = passive(plan)
-    if not isinstance(core, EmitFinal):
+    if not isinstance(core, p.EmitFinal):
         return steps, core, False
     more, core = passive(core.source)
     return [*steps, *more], core, True
 
 
-def _joins(plan: Plan) -> int:
-    return sum(isinstance(node, Join) for node in nodes(plan))
+def _joins(plan: p.Plan) -> int:
+    return sum(isinstance(node, p.Join) for node in nodes(plan))
 
 
-def _step(node: Plan) -> Step | None:
+def _step(node: p.Plan) -> Step | None:
     """Return the clause that makes the node, if it is a step that cannot come or go."""
     match node:
-        case Aggregate():
+        case p.Aggregate():
             return "GROUP BY"
-        case Rekey():
+        case p.Rekey():
             return "PARTITION BY"
-        case EmitFinal():
+        case p.EmitFinal():
             return "EMIT"
-        case StreamTableJoin() | StreamStreamJoin() | TableTableJoin() | ForeignKeyJoin():
+        case p.StreamTableJoin() | p.StreamStreamJoin() | p.TableTableJoin() | p.ForeignKeyJoin():
             return "JOIN"
-        case Source() | Filter() | Explode() | Select() | Sink():
+        case p.Source() | p.Filter() | p.Explode() | p.Select() | p.Sink():
             return None
 
 
-def _other_shape(old: Plan, new: Plan) -> Iterator[Difference]:
+def _other_shape(old: p.Plan, new: p.Plan) -> Iterator[Difference]:
     """Yield the steps that were removed, added or put into another order."""
     lost, won = (Counter(map(type, nodes(plan))) for plan in (old, new))
     steps = {type(node): _step(node) for plan in (old, new) for node in nodes(plan)}
@@ -219,7 +200,7 @@ def _other_shape(old: Plan, new: Plan) -> Iterator[Difference]:
     yield from _windows_changed(old, new)
 
 
-def _windows_changed(old: Plan, new: Plan) -> Iterator[Difference]:
+def _windows_changed(old: p.Plan, new: p.Plan) -> Iterator[Difference]:
     """Yield what became of the window of an aggregate that is there in another shape as well."""
     pairs = [_aggregates(plan) for plan in (old, new)]
     if all(len(pair) == 1 for pair in pairs):
@@ -250,7 +231,7 @@ def _became(before: str, after: str) -> str:
 
 def _compare_explosions(old: list[Passive], new: list[Passive]) -> Iterator[Difference]:
     before, after = (
-        [call for step in steps if isinstance(step, Explode) for call in step.calls]
+        [call for step in steps if isinstance(step, p.Explode) for call in step.calls]
         for steps in (old, new)
     )
     if before != after:
@@ -262,7 +243,7 @@ def _compare_explosions(old: list[Passive], new: list[Passive]) -> Iterator[Diff
 
 def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Difference]:
     before, after = (
-        {n.name: n.expr for step in steps if isinstance(step, Select) for n in step.value}
+        {n.name: n.expr for step in steps if isinstance(step, p.Select) for n in step.value}
         for steps in (old, new)
     )
     for name, expr in before.items():
@@ -271,7 +252,7 @@ def _compare_projections(old: list[Passive], new: list[Passive]) -> Iterator[Dif
             yield _change("data selection", "SELECT", text)
 
 
-_Stretch = tuple[list[Passive], Plan]
+_Stretch = tuple[list[Passive], p.Plan]
 
 
 def _compare_keys(old: _Stretch, new: _Stretch) -> Iterator[Difference]:
@@ -282,11 +263,11 @@ def _compare_keys(old: _Stretch, new: _Stretch) -> Iterator[Difference]:
             yield _refused("topology", "SELECT", f"key column {quote(name)}: {became}")
 
 
-def _key(steps: list[Passive], core: Plan) -> list[tuple[str, Bound]]:
+def _key(steps: list[Passive], core: p.Plan) -> list[tuple[str, Bound]]:
     """Return the columns of the result's key, over what the step below makes them of."""
-    keyed = next((step.key for step in steps if isinstance(step, Select)), ())
-    columns = core.group if isinstance(core, Aggregate) else ()
-    columns = core.keys if isinstance(core, Rekey) else columns
+    keyed = next((step.key for step in steps if isinstance(step, p.Select)), ())
+    columns = core.group if isinstance(core, p.Aggregate) else ()
+    columns = core.keys if isinstance(core, p.Rekey) else columns
     below = {named.name: named.expr for named in columns}
     keys = []
     for named in keyed:
@@ -299,10 +280,10 @@ def _key(steps: list[Passive], core: Plan) -> list[tuple[str, Bound]]:
 
 
 def _compare_fields(
-    old: Plan | QueryPlan, new: Plan | QueryPlan, *, final: bool = False
+    old: p.Plan | p.QueryPlan, new: p.Plan | p.QueryPlan, *, final: bool = False
 ) -> Iterator[Difference]:
     """Yield what a node's rules say; ``final``: its results are given once, by EMIT FINAL."""
-    if isinstance(old, Source) and isinstance(new, Source) and old.name != new.name:
+    if isinstance(old, p.Source) and isinstance(new, p.Source) and old.name != new.name:
         # one reason says it all: topic, columns and formats follow from the name
         text = f"{quote(old.name)} is no longer read, {quote(new.name)} is instead"
         yield _refused("source modifying", "FROM", text)
@@ -317,7 +298,7 @@ def _compare_fields(
             yield _other_grace(before, after, final=final) or _refused(kind, clause, message)
         elif rule == "grow":
             yield from _compare_columns(before, after, clause)
-            if isinstance(new, Sink):
+            if isinstance(new, p.Sink):
                 yield from _appended(new, before, kind, clause)
 
 
@@ -327,7 +308,7 @@ def _other_grace(old: Any, new: Any, *, final: bool) -> Difference | None:
     A session that was given as final must not be opened again by a late record. It would grow, and
     its records would count in two final results.
     """
-    if not isinstance(old, TimeWindow) or not isinstance(new, TimeWindow):
+    if not isinstance(old, p.TimeWindow) or not isinstance(new, p.TimeWindow):
         return None
     if dataclasses.replace(old, grace_ms=new.grace_ms) != new:
         return None
@@ -370,7 +351,7 @@ def _compare_columns(
 
 
 def _appended(
-    sink: Sink, old: tuple[schema.Column, ...], kind: UpgradeKind, clause: str
+    sink: p.Sink, old: tuple[schema.Column, ...], kind: p.UpgradeKind, clause: str
 ) -> Iterator[Difference]:
     """Yield columns that the result gets; what else a source got changes nothing by itself."""
     known = {column.name for column in old}
@@ -385,13 +366,13 @@ def _appended(
         yield _change(kind, clause, f"added {added}")
 
 
-def _starts_empty(old: Plan, new: Plan) -> bool:
+def _starts_empty(old: p.Plan, new: p.Plan) -> bool:
     """Return whether the new plan has an aggregate that the old one does not have."""
     pairs = zip(_aggregates(old), _aggregates(new), strict=False)
     return any(_added(before, after) for before, after in pairs)
 
 
-def _forgotten(old: Plan, new: Plan) -> list[str]:
+def _forgotten(old: p.Plan, new: p.Plan) -> list[str]:
     """Return the aggregates that the new plan has no use for.
 
     One that is kept in another spelling is not gone: its state serves both when they come back.
@@ -404,31 +385,31 @@ def _forgotten(old: Plan, new: Plan) -> list[str]:
     ]
 
 
-def _aggregates(plan: Plan) -> list[Aggregate]:
-    return [node for node in nodes(plan) if isinstance(node, Aggregate)]
+def _aggregates(plan: p.Plan) -> list[p.Aggregate]:
+    return [node for node in nodes(plan) if isinstance(node, p.Aggregate)]
 
 
-def _added(old: Aggregate, aligned: Aggregate) -> dict[str, Fold]:
+def _added(old: p.Aggregate, aligned: p.Aggregate) -> dict[str, p.Fold]:
     """Return the aggregates whose state starts empty, by the names of their columns."""
     running = {fold.slot for fold in old.folds}
     return {fold.name: fold for fold in aligned.folds if fold.slot not in running}
 
 
 def _compare_folds(
-    added: dict[str, Fold],
+    added: dict[str, p.Fold],
     old_steps: list[Passive],
     new_steps: list[Passive],
 ) -> Iterator[Difference]:
     """Refuse old columns that come to depend on a state that starts empty; HAVING may."""
-    existing = {n.name for step in old_steps if isinstance(step, Select) for n in step.value}
+    existing = {n.name for step in old_steps if isinstance(step, p.Select) for n in step.value}
     for step in new_steps:
-        if isinstance(step, Filter):
+        if isinstance(step, p.Filter):
             for column in trees.columns(step.predicate):
                 if column.name in added:
                     text = f"needs {shown_fold(added[column.name])}, whose state starts empty"
                     yield _change("data selection", step.clause, text)
             continue
-        if isinstance(step, Explode):
+        if isinstance(step, p.Explode):
             continue
         for named in step.value:
             if named.name not in existing:
