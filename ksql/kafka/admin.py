@@ -28,17 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # names it onl
 )
 
 from ksql.core import KsqlError
-from ksql.kafka.errors import (
-    KafkaDenied,
-    KafkaRefused,
-    TopicExists,
-    UnknownTopic,
-    error_of,
-    given_up,
-    is_retriable,
-    retrying,
-    translated,
-)
+from ksql.kafka import errors as err
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producers.limits import NO_LIMITS, TopicLimits
 
@@ -136,7 +126,7 @@ class Admin(Administrative):
     def partitions(self, topic: str) -> int:
         info = self.topics().get(topic)
         if info is None:
-            raise UnknownTopic(topic)
+            raise err.UnknownTopic(topic)
         return info.partitions
 
     def describe(self, names: Iterable[str]) -> dict[str, TopicInfo]:
@@ -172,7 +162,7 @@ class Admin(Administrative):
         """Return what it takes: no limit is known if it is not there, or we may not know."""
         try:
             return TopicLimits.of(self._configs([topic]).get(topic, {}))
-        except KafkaDenied:
+        except err.KafkaDenied:
             return NO_LIMITS
 
     def cluster_id(self) -> str:
@@ -208,11 +198,15 @@ class Admin(Administrative):
             try:
                 return _identity_of(future)
             except KafkaException as problem:
-                error = error_of(problem)
+                error = err.error_of(problem)
                 if error.code() < 0:  # the client's own: no broker has answered
                     raise
-                retriable = is_retriable(error)
-                return given_up(self._settings.bootstrap, error) if retriable else translated(error)
+                retriable = err.is_retriable(error)
+                return (
+                    err.given_up(self._settings.bootstrap, error)
+                    if retriable
+                    else err.translated(error)
+                )
 
         return self._described(topics, identity_or_error)
 
@@ -242,7 +236,7 @@ class Admin(Administrative):
                 try:
                     entries = future.result()
                 except KafkaException as problem:
-                    if error_of(problem).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    if err.error_of(problem).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
                     continue  # deleted meanwhile
                 configs[resource.name] = {
@@ -273,14 +267,14 @@ class Admin(Administrative):
             try:
                 futures = self._client.create_topics([new], request_timeout=_cap(left))
             except ValueError as error:  # the client has bounds of its own
-                raise KafkaRefused(what, str(error)) from error
+                raise err.KafkaRefused(what, str(error)) from error
             _settled(futures[topic.name], KafkaError.TOPIC_ALREADY_EXISTS, tries)
 
         what = f"Cannot create topic '{topic.name}'"
         try:
             self._retry(ask, topic=topic.name, what=what)
             created = True
-        except TopicExists:
+        except err.TopicExists:
             created = False
         _wait(lambda: self._has_leaders(topic.name))
         with contextlib.suppress(KsqlError):  # the topic is there
@@ -299,10 +293,10 @@ class Admin(Administrative):
                 try:
                     _settled(future, KafkaError.UNKNOWN_TOPIC_OR_PART, tries)
                 except KafkaException as problem:
-                    error = error_of(problem)
-                    if is_retriable(error):
+                    error = err.error_of(problem)
+                    if err.is_retriable(error):
                         raise
-                    raise translated(error, name, f"Cannot delete topic '{name}'") from problem
+                    raise err.translated(error, name, f"Cannot delete topic '{name}'") from problem
 
         if names:
             self._retry(ask, what="Cannot delete topics")
@@ -420,7 +414,7 @@ class Admin(Administrative):
         places: list[Partition] = []
         for name in topics:
             if name not in known:
-                raise UnknownTopic(name)
+                raise err.UnknownTopic(name)
             places += [(name, partition) for partition in range(known[name].partitions)]
         if not places:
             return {}
@@ -428,7 +422,7 @@ class Admin(Administrative):
 
         def ask(left: float, tries: int) -> Offsets:
             if tries and (gone := {name for name, _ in places} - self.topics().keys()):
-                raise UnknownTopic(min(gone))
+                raise err.UnknownTopic(min(gone))
             futures = self._client.list_offsets(
                 {TopicPartition(*partition): spec for partition in places},
                 isolation_level=level,
@@ -444,7 +438,7 @@ class Admin(Administrative):
     def _retry(
         self, call: Any, *, topic: str = "", what: str = "", known_topic: bool = False
     ) -> Any:
-        return retrying(
+        return err.retrying(
             call,
             bootstrap=self._settings.bootstrap,
             timeout_s=self._settings.timeout_s,
@@ -474,7 +468,7 @@ def _identity_of(future: Future[Any]) -> Identity | None:
     try:
         described = future.result()
     except KafkaException as problem:
-        code = error_of(problem).code()
+        code = err.error_of(problem).code()
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         if code in _OLD_BROKER:
@@ -489,5 +483,5 @@ def _settled(future: Future[None], done: int, tries: int) -> None:
     try:
         future.result()
     except KafkaException as problem:
-        if not tries or error_of(problem).code() != done:
+        if not tries or err.error_of(problem).code() != done:
             raise

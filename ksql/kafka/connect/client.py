@@ -15,21 +15,8 @@ from urllib.parse import quote
 import httpx
 
 from ksql.core import KsqlError
+from ksql.kafka.connect import errors as err
 from ksql.kafka.connect import model
-from ksql.kafka.connect.errors import (
-    ConnectBroke,
-    ConnectBusy,
-    ConnectFailed,
-    ConnectForbids,
-    ConnectorExists,
-    ConnectRejects,
-    ConnectStarting,
-    ConnectTooSlow,
-    ConnectUnreachable,
-    NoSuchConnector,
-    NotConnect,
-    UnknownPlugin,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,7 +89,7 @@ class ConnectClient:
         for name in missing:
             try:
                 known[name] = model.Listed(self.info(name), None)
-            except NoSuchConnector:  # dropped meanwhile
+            except err.NoSuchConnector:  # dropped meanwhile
                 continue
         return tuple(known[name] for name in sorted(known))
 
@@ -119,7 +106,7 @@ class ConnectClient:
         for plugin in known:
             if class_name in plugin.names:
                 return plugin
-        raise UnknownPlugin(class_name, known, embedded=self.embedded)
+        raise err.UnknownPlugin(class_name, known, embedded=self.embedded)
 
     def defaults(self, plugin: Plugin) -> Config:
         """Return what a connector's configuration has here if a statement does not say otherwise.
@@ -143,7 +130,7 @@ class ConnectClient:
         try:
             answer = self._request("POST", "/connectors", {"name": name, "config": config}, config)
         except _Conflict as conflict:
-            raise ConnectorExists(name) from conflict
+            raise err.ConnectorExists(name) from conflict
         return self._read(answer, model.info_of, config)
 
     def delete(self, name: str) -> None:
@@ -153,7 +140,7 @@ class ConnectClient:
         """
         answer = self._request("DELETE", _path(name), name=name)
         if answer.body.strip():
-            raise NotConnect(self.url, answer.path, answer.status, answer.body)
+            raise err.NotConnect(self.url, answer.path, answer.status, answer.body)
 
     def info(self, name: str) -> ConnectorInfo:
         """Return a connector's configuration.
@@ -166,7 +153,7 @@ class ConnectClient:
         """Return a connector's state; None as long as no worker has reported it."""
         try:
             answer = self._get(f"{_path(name)}/status", name)
-        except NoSuchConnector:
+        except err.NoSuchConnector:
             return None
         return self._read(answer, model.status_of)
 
@@ -207,7 +194,7 @@ class ConnectClient:
             if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:  # nothing is redirected
                 return _Answer(path, status, content)
             error = self._error(path, status, content, name, secret)
-            if not isinstance(error, ConnectBusy) or time.monotonic() + _REST_S > deadline:
+            if not isinstance(error, err.ConnectBusy) or time.monotonic() + _REST_S > deadline:
                 raise error
             time.sleep(_REST_S)
 
@@ -217,7 +204,7 @@ class ConnectClient:
         changing = method in ("POST", "DELETE")
         auth = None if self._credentials is None else self._credentials()
         more: dict[str, Any] = {} if auth is None else {"auth": auth}
-        slow = ConnectTooSlow(self.url, self._timeout_s, changing=changing)
+        slow = err.ConnectTooSlow(self.url, self._timeout_s, changing=changing)
         content = bytearray()
         try:
             with self._http.stream(method, self.url + path, json=body, **more) as answer:
@@ -226,18 +213,18 @@ class ConnectClient:
                     if time.monotonic() > deadline:
                         raise slow
                     if len(content) > _MOST_BYTES:
-                        raise NotConnect(self.url, path, answer.status_code, bytes(content))
+                        raise err.NotConnect(self.url, path, answer.status_code, bytes(content))
                 return answer.status_code, bytes(content)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             if self.embedded:  # it has just ended, and is started again
-                raise ConnectStarting(_reason(error)) from error
-            raise ConnectUnreachable(self.url, _reason(error)) from error
+                raise err.ConnectStarting(_reason(error)) from error
+            raise err.ConnectUnreachable(self.url, _reason(error)) from error
         except httpx.TimeoutException as error:
             raise slow from error
         except httpx.HTTPError as error:
-            raise ConnectBroke(self.url, _reason(error), changing=changing) from error
+            raise err.ConnectBroke(self.url, _reason(error), changing=changing) from error
         except httpx.InvalidURL as error:
-            raise ConnectUnreachable(self.url, str(error)) from error
+            raise err.ConnectUnreachable(self.url, str(error)) from error
 
     def _error(
         self, path: str, status: int, content: bytes, name: str, secret: Config
@@ -245,20 +232,20 @@ class ConnectClient:
         """Return the error that an answer means."""
         said = model.masked(_message(content), secret)
         if status in _FORBIDDEN:
-            return ConnectForbids(self.url, status, said)
+            return err.ConnectForbids(self.url, status, said)
         if status == HTTPStatus.NOT_FOUND and said and name:
-            return NoSuchConnector(name)
+            return err.NoSuchConnector(name)
         if not said or status == HTTPStatus.NOT_FOUND:  # the schema registry's address, say
             return self._foreign(path, status, content, secret)
         if status == HTTPStatus.CONFLICT:
-            return _Conflict(said) if "already exists" in said else ConnectBusy(said)
+            return _Conflict(said) if "already exists" in said else err.ConnectBusy(said)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return ConnectFailed(said)
-        return ConnectRejects(said)
+            return err.ConnectFailed(said)
+        return err.ConnectRejects(said)
 
-    def _foreign(self, path: str, status: int, content: bytes, secret: Config) -> NotConnect:
+    def _foreign(self, path: str, status: int, content: bytes, secret: Config) -> err.NotConnect:
         said = model.masked(content.decode(errors="replace"), secret)
-        return NotConnect(self.url, path, status, said.encode())
+        return err.NotConnect(self.url, path, status, said.encode())
 
     def _read(self, answer: _Answer, read: Callable[[Any], T], secret: Config = _NOTHING) -> T:
         """Read an answer's form; an error has none of the secrets of a configuration.
@@ -277,7 +264,7 @@ def _path(name: str) -> str:
     Raises: NoSuchConnector for what a path means otherwise, as ``..``.
     """
     if name in model.UNREACHABLE:
-        raise NoSuchConnector(name)
+        raise err.NoSuchConnector(name)
     return f"/connectors/{_quoted(name)}"
 
 

@@ -12,18 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ksql.core import ServerError
-from ksql.kafka.errors import (
-    FENCED,
-    KafkaUnreachable,
-    LastError,
-    ProducerFenced,
-    UnknownTopic,
-    WriteFailed,
-    error_of,
-    given_up,
-    is_retriable,
-    is_unknown_topic,
-)
+from ksql.kafka import errors as err
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
@@ -66,7 +55,7 @@ class CommitInDoubt(ServerError):
         )
 
 
-class ClientErrors(LastError):
+class ClientErrors(err.LastError):
     """The last error of a producer, and whether it can never write again."""
 
     def __init__(self) -> None:
@@ -85,7 +74,7 @@ class ClientErrors(LastError):
         """
         cause = problem if isinstance(problem, KafkaException) else problem.__cause__
         known = cause if isinstance(cause, KafkaException) else KafkaException(_ENDED)
-        self.note(error_of(known))
+        self.note(err.error_of(known))
         self.fatal = True
         return known
 
@@ -201,13 +190,13 @@ class RecordWriter:
         """Return how many records have no answer yet."""
         return len(self._client)
 
-    def unreachable(self) -> KafkaUnreachable:
+    def unreachable(self) -> err.KafkaUnreachable:
         """Return the error of having waited too long, with the last error of the connections."""
-        return KafkaUnreachable(self.bootstrap, self.errors.text)
+        return err.KafkaUnreachable(self.bootstrap, self.errors.text)
 
     def failure(self, topic: str, problem: KafkaException) -> KsqlError:
         """Return our error for one that says that a record can never be sent."""
-        return WriteFailed(topic, error_of(problem).str())
+        return err.WriteFailed(topic, err.error_of(problem).str())
 
     def _answered(self, call: Callable[[float], T], limit_s: float) -> T:
         """Make a call that hands out answers: it fails only if the producer has come to its end."""
@@ -256,7 +245,7 @@ class TransactionalWriter(RecordWriter):
 
     def failure(self, topic: str, problem: KafkaException) -> KsqlError:
         if is_fenced(problem):
-            return ProducerFenced(self.transactional_id)
+            return err.ProducerFenced(self.transactional_id)
         return super().failure(topic, problem)
 
     def _call(self, call: Callable[..., object], *args: object) -> None:
@@ -266,22 +255,22 @@ class TransactionalWriter(RecordWriter):
             raise self.errors.ending(problem) from problem
         except KafkaException as problem:
             if is_fenced(problem):
-                raise ProducerFenced(self.transactional_id) from problem
+                raise err.ProducerFenced(self.transactional_id) from problem
             raise
 
 
 def not_written(bootstrap: str, topic: str, error: KafkaError) -> KsqlError:
     """Return why a record was not acknowledged."""
-    if is_retriable(error):
-        return given_up(bootstrap, error)
-    if is_unknown_topic(error):
-        return UnknownTopic(topic)
-    return WriteFailed(topic, error.str())
+    if err.is_retriable(error):
+        return err.given_up(bootstrap, error)
+    if err.is_unknown_topic(error):
+        return err.UnknownTopic(topic)
+    return err.WriteFailed(topic, error.str())
 
 
 def is_fenced(problem: KafkaException) -> bool:
     """Return whether another producer has taken over the transactional id."""
-    return error_of(problem).code() in FENCED
+    return err.error_of(problem).code() in err.FENCED
 
 
 def is_too_large(error: KafkaError) -> bool:

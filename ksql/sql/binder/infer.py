@@ -14,20 +14,9 @@ from ksql.core.types import ROWTIME, WINDOW_COLUMNS, coerce, decimals, ints, mod
 from ksql.functions import Functions
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import calls, operators
+from ksql.sql.binder import errors as err
 from ksql.sql.binder.bound import Bound, Const, type_of
 from ksql.sql.binder.calls import bind_call
-from ksql.sql.binder.errors import (
-    BadArithmetic,
-    BadLambda,
-    BadType,
-    CannotCompare,
-    ComparedWithNull,
-    InvalidExpression,
-    NotBoolean,
-    UnreadableTime,
-    describe,
-    type_name,
-)
 from ksql.sql.binder.operators import bind_case
 from ksql.sql.binder.scope import Scope
 from ksql.sql.binder.unify import Unifier, is_null
@@ -51,7 +40,7 @@ def bind_predicate(expr: ex.Expr, scope: Scope, functions: Functions) -> Bound:
     """
     predicate = bind(expr, scope, functions)
     if type_of(predicate) != model.BOOLEAN:
-        raise NotBoolean(scope.clause, scope.named(expr), type_of(predicate))
+        raise err.NotBoolean(scope.clause, scope.named(expr), type_of(predicate))
     return predicate
 
 
@@ -109,7 +98,7 @@ class Binder:
             case ex.Call():
                 return bind_call(self, node)
             case ex.Lambda():
-                raise BadLambda(
+                raise err.BadLambda(
                     f"A lambda may only be an argument of a function: {self.shown(node)}"
                 )
             case ex.Subscript():
@@ -125,13 +114,13 @@ class Binder:
             case ex.Variable(name):
                 raise StatementError(f"The variable '{name}' is not defined.", span=node.span)
 
-    def fail(self, message: str, *, hint: str = "") -> BadType:
+    def fail(self, message: str, *, hint: str = "") -> err.BadType:
         """Return an operand of the wrong type."""
-        return BadType(self.scope.clause, message, hint=hint)
+        return err.BadType(self.scope.clause, message, hint=hint)
 
     def shown(self, node: ex.Expr) -> str:
         """Return the expression as messages show it."""
-        return describe(self.scope.named(node))
+        return err.describe(self.scope.named(node))
 
     def once(self, operand: Bound) -> tuple[Bound, str]:
         """Return a placeholder for a value evaluated once, and its name: empty if it needs none."""
@@ -149,7 +138,7 @@ class Binder:
         condition = self.bind(node)
         if type_of(condition) != model.BOOLEAN:
             raise self.fail(
-                f"{op} needs conditions, but {self.shown(node)} is {type_name(type_of(condition))}."
+                f"{op} needs conditions, but {self.shown(node)} is {err.type_name(type_of(condition))}."
             )
         return condition
 
@@ -159,7 +148,7 @@ class Binder:
         operand = self.bind(node.operand)
         negated = operators.negate(operand)
         if negated is None:
-            raise BadArithmetic(self.scope.clause, self.scope.named(node), (type_of(operand),))
+            raise err.BadArithmetic(self.scope.clause, self.scope.named(node), (type_of(operand),))
         return negated if node.op == "-" else operand
 
     def _binary(self, node: ex.Binary) -> Bound:
@@ -167,7 +156,7 @@ class Binder:
         computed = operators.arithmetic(node.op, left, right)
         if computed is None:
             types = type_of(left), type_of(right)
-            raise BadArithmetic(self.scope.clause, self.scope.named(node), types)
+            raise err.BadArithmetic(self.scope.clause, self.scope.named(node), types)
         return computed
 
     def _compare(self, node: ex.Compare) -> Bound:
@@ -178,13 +167,13 @@ class Binder:
         """Return the comparison; ``node`` is named in errors."""
         types = type_of(left), type_of(right)
         if is_null(left) or is_null(right):
-            raise ComparedWithNull(self.scope.clause, self.scope.named(node), *types)
+            raise err.ComparedWithNull(self.scope.clause, self.scope.named(node), *types)
         unreadable = operators.unreadable_time(left, right)
         if unreadable is not None:
-            raise UnreadableTime(*unreadable, node.span)
+            raise err.UnreadableTime(*unreadable, node.span)
         comparison = operators.compare(node.op, left, right)
         if comparison is None:
-            raise CannotCompare(self.scope.clause, self.scope.named(node), *types)
+            raise err.CannotCompare(self.scope.clause, self.scope.named(node), *types)
         return comparison
 
     def _sides(self, *sides: ex.Expr) -> Sequence[ex.Expr]:
@@ -229,7 +218,7 @@ class Binder:
         try:
             coerce.caster(source, node.type)
         except coerce.CastNotSupported as error:
-            raise InvalidExpression(self.scope.clause, str(error)) from None
+            raise err.InvalidExpression(self.scope.clause, str(error)) from None
         return b.Cast(operand, node.type)
 
     def within(self, variables: dict[str, model.SqlType]) -> Binder:
@@ -272,4 +261,4 @@ def _millis(node: ex.StringLit) -> ex.IntLit:
     try:
         return ex.IntLit(times.parse_timestamp(node.value), span=node.span)
     except ValueError as error:
-        raise UnreadableTime(node.value, model.TIMESTAMP, error, node.span) from error
+        raise err.UnreadableTime(node.value, model.TIMESTAMP, error, node.span) from error
