@@ -137,9 +137,8 @@ class Binder:
     def _condition(self, node: ex.Expr, op: str) -> Bound:
         condition = self.bind(node)
         if type_of(condition) != model.BOOLEAN:
-            raise self.fail(
-                f"{op} needs conditions, but {self.shown(node)} is {err.type_name(type_of(condition))}."
-            )
+            name = err.type_name(type_of(condition))
+            raise self.fail(f"{op} needs conditions, but {self.shown(node)} is {name}.")
         return condition
 
     def _unary(self, node: ex.Unary) -> Bound:
