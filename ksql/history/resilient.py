@@ -3,8 +3,6 @@
 A background thread writes. While the database is away, locked or full, entries wait in a bounded
 queue and are written later, in order. A SQLite file that was deleted is created again, one that is
 damaged is set aside. Failures are logged; no running query notices.
-
-Each job that may wait says how it is written into the ledger.
 """
 
 from __future__ import annotations
@@ -12,10 +10,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from ksql.core import KsqlError, Millis, StartError
+from ksql.core import GrowingRest, KsqlError, Millis, StartError
 from ksql.history.database import (
     EntryRefused,
     LedgerDamaged,
@@ -24,14 +23,17 @@ from ksql.history.database import (
     set_aside,
     sqlite_path,
 )
-from ksql.history.entries import KnownUpgrade, UpgradeEntry, UpgradeId, UpgradeOutcome
 from ksql.history.store import Ledger, new_upgrade_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ksql.core import QueryId
-    from ksql.history.entries import RecordedUpgrade
+    from ksql.history.entries import (
+        KnownUpgrade,
+        RecordedUpgrade,
+        UpgradeEntry,
+        UpgradeId,
+        UpgradeOutcome,
+    )
 
     Replay = Callable[[], Iterable[KnownUpgrade]]
 
@@ -56,6 +58,18 @@ class Patience:
     longest_delay_seconds: float = 10.0
     read_seconds: float = 0.5
     busy_ms: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An entry on its way; writing it twice is as writing it once. ``kind`` is for the log."""
+
+    kind: str
+    write: Callable[[Ledger], object]
+
+
+_CHECK = Job("Check", Ledger.check)
+"""Nothing to write: the ledger is to be looked at, and opened again if need be."""
 
 
 class ResilientLedger:
@@ -100,7 +114,7 @@ class ResilientLedger:
         except LedgerUnavailable as error:
             opened = cls(url, None, chosen, replay)
             opened._failed(error)
-            opened._submit(Check())
+            opened._submit(_CHECK)
         else:
             opened = cls(url, ledger, chosen, replay)
         opened._thread.start()
@@ -112,26 +126,29 @@ class ResilientLedger:
         if entry.accepted:
             with self._changed:
                 self._begun[upgrade_id] = entry
-        self._submit(Record(upgrade_id, entry))
+        self._submit(Job("Record", lambda ledger: ledger.record_upgrade(entry, upgrade_id)))
         return upgrade_id
 
     def finish_upgrade(self, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> None:
         """Take an upgrade's outcome."""
         with self._changed:
             entry = self._begun.pop(upgrade_id, None)
-        self._submit(Finish(upgrade_id, outcome, entry))
+        self._submit(Job("Finish", lambda ledger: _finish(ledger, upgrade_id, outcome, entry)))
 
     def refill(self, entries: Iterable[KnownUpgrade]) -> None:
         """Take the upgrades that the command topic knows; those already there stay as they are."""
         known = tuple(entries)
         if known:
-            self._submit(Rebuild(known))
+            self._submit(Job("Rebuild", lambda ledger: ledger.refill(known)))
 
     def close_begun(
         self, service_id: str, now_ms: Millis, building: Iterable[UpgradeId] = ()
     ) -> None:
         """Take that attempts were cut short by the server's end; after ``refill``."""
-        self._submit(CloseBegun(service_id, now_ms, tuple(building)))
+        known = tuple(building)
+        self._submit(
+            Job("CloseBegun", lambda ledger: ledger.close_begun(service_id, now_ms, known))
+        )
 
     def upgrades(
         self,
@@ -191,21 +208,21 @@ class ResilientLedger:
             if self._closing.is_set():
                 self._drop("ledger_closed", job)
                 return
-            self._pending = deque(old for old in self._pending if not replaces(job, old))
+            self._pending = deque(old for old in self._pending if old is not job)
             if len(self._pending) >= self._patience.queue_entries:
                 self._drop("ledger_queue_full", self._pending.popleft())
             self._pending.append(job)
             self._changed.notify_all()
 
     def _drop(self, event: str, job: Job, reason: str = "") -> None:
-        fields = {"ledger": self._where, "entry": type(job).__name__, "error": reason}
+        fields = {"ledger": self._where, "entry": job.kind, "error": reason}
         logger.error(event, extra=fields)
 
     def _run(self) -> None:
         while (job := self._next()) is not None:
-            delay = self._patience.delay_seconds
-            while not (done := self._attempt(job)) and self._rest(delay):
-                delay = min(2 * delay, self._patience.longest_delay_seconds)
+            rest = GrowingRest(self._patience.longest_delay_seconds, self._patience.delay_seconds)
+            while not (done := self._attempt(job)) and self._rest(rest.begin()):
+                pass
             if not done:
                 break  # it stays counted as waiting: close() returns it
         self._forget_ledger()
@@ -232,7 +249,7 @@ class ResilientLedger:
     def _attempt(self, job: Job) -> bool:
         """Try once; True if the entry is done with."""
         try:
-            write(self._opened(), job)
+            job.write(self._opened())
         except EntryRefused as error:
             self._succeeded()
             self._refused(job, error)
@@ -241,7 +258,7 @@ class ResilientLedger:
             self._forget_ledger()
             if isinstance(error, LedgerDamaged):
                 self._set_aside()
-            return isinstance(job, Check) and self._closing.is_set()
+            return job is _CHECK and self._closing.is_set()
         except Exception as error:
             logger.exception("ledger_entry_failed", extra={"ledger": self._where})
             self._refused(job, error)
@@ -295,7 +312,7 @@ class ResilientLedger:
             return ask(ledger)
         except LedgerUnavailable as error:
             self._failed(error)
-            self._submit(Check())
+            self._submit(_CHECK)
             return otherwise
 
     # --- what happened ---
@@ -319,74 +336,13 @@ class ResilientLedger:
         self._drop("ledger_entry_refused", job, str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """An attempt, before its switch."""
-
-    upgrade_id: UpgradeId
-    entry: UpgradeEntry
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """An outcome; with the attempt, in case that went with a lost file."""
-
-    upgrade_id: UpgradeId
-    outcome: UpgradeOutcome
-    entry: UpgradeEntry | None
-
-
-@dataclass(frozen=True, slots=True)
-class Rebuild:
-    """The upgrades that the command topic knows."""
-
-    entries: tuple[KnownUpgrade, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CloseBegun:
-    """Attempts that a server's end cut short, but for the rebuilds ``building``."""
-
-    service_id: str
-    now_ms: Millis
-    building: tuple[UpgradeId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Nothing to write: the ledger is to be looked at, and opened again if need be."""
-
-
-Job = Record | Finish | Rebuild | CloseBegun | Check
-
-
-def write(ledger: Ledger, job: Job) -> None:
-    """Write one; writing it twice is as writing it once.
-
-    Raises: LedgerUnavailable, EntryRefused.
-    """
-    match job:
-        case Record(upgrade_id, entry):
-            ledger.record_upgrade(entry, upgrade_id)
-        case Finish():
-            _finish(ledger, job)
-        case Rebuild(entries):
-            ledger.refill(entries)
-        case CloseBegun(service_id, now_ms, building):
-            ledger.close_begun(service_id, now_ms, building)
-        case Check():
-            ledger.check()
-
-
-def replaces(new: Job, old: Job) -> bool:
-    """Return whether ``old`` need not be written because ``new`` follows."""
-    return isinstance(new, Check) and isinstance(old, Check)
-
-
-def _finish(ledger: Ledger, job: Finish) -> None:
-    if ledger.finish_upgrade(job.upgrade_id, job.outcome):
+def _finish(
+    ledger: Ledger, upgrade_id: UpgradeId, outcome: UpgradeOutcome, entry: UpgradeEntry | None
+) -> None:
+    """Write an outcome; with the attempt, in case that went with a lost file."""
+    if ledger.finish_upgrade(upgrade_id, outcome):
         return
-    if job.entry is None:
-        raise EntryRefused(ledger.where, f"upgrade {job.upgrade_id} was never recorded")
-    ledger.record_upgrade(job.entry, job.upgrade_id)
-    ledger.finish_upgrade(job.upgrade_id, job.outcome)
+    if entry is None:
+        raise EntryRefused(ledger.where, f"upgrade {upgrade_id} was never recorded")
+    ledger.record_upgrade(entry, upgrade_id)
+    ledger.finish_upgrade(upgrade_id, outcome)

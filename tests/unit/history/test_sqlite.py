@@ -10,8 +10,6 @@ from contextlib import contextmanager
 import pytest
 
 from ksql.core.errors import StartError
-from ksql.history import resilient as jobs
-from ksql.history import resilient as resilient_module
 from ksql.history.database import (
     BadLedgerUrl,
     LedgerDamaged,
@@ -238,14 +236,14 @@ def unused_port():
 
 
 def test_an_entry_that_makes_the_writer_fail_does_not_end_it(url, monkeypatch, caplog):
-    real, failures = jobs.write, [RuntimeError("a defect")]
+    real, failures = Ledger.record_upgrade, [RuntimeError("a defect")]
 
-    def failing(ledger, job):
+    def failing(ledger, entry, upgrade_id):
         if failures:
             raise failures.pop()
-        real(ledger, job)
+        return real(ledger, entry, upgrade_id)
 
-    monkeypatch.setattr(resilient_module, "write", failing)
+    monkeypatch.setattr(Ledger, "record_upgrade", failing)
     resilient = ResilientLedger.open(url, patience=EAGER)
     resilient.record_upgrade(accepted(1))
     resilient.record_upgrade(accepted(2))
