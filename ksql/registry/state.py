@@ -25,16 +25,6 @@ class StoredSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredVersion:
-    """A version of a subject."""
-
-    subject: str
-    version: int
-    schema_id: int
-    deleted: bool
-
-
-@dataclass(frozen=True, slots=True)
 class SubjectSettings:
     """The settings of one subject; None is not set."""
 
@@ -107,27 +97,23 @@ class Schemas:
 
     # --- versions
 
-    def versions(self, subject: str) -> list[StoredVersion]:
+    def versions(self, subject: str) -> list[r.VersionSet]:
         """Return all versions of a subject in order, deleted ones too."""
-        return [_stored(one) for _, one in sorted(self._versions.get(subject, {}).items())]
+        return [one for _, one in sorted(self._versions.get(subject, {}).items())]
 
-    def all_versions(self) -> list[StoredVersion]:
+    def all_versions(self) -> list[r.VersionSet]:
         """Return every version of every subject, in order."""
         return [one for subject in sorted(self._versions) for one in self.versions(subject)]
 
-    def uses(self, schema_id: int) -> list[StoredVersion]:
+    def uses(self, schema_id: int) -> list[r.VersionSet]:
         """Return the versions that are that schema."""
         places = sorted(self._uses.get(schema_id, ()))
-        return [_stored(self._versions[subject][version]) for subject, version in places]
+        return [self._versions[subject][version] for subject, version in places]
 
     def next_version(self, subject: str) -> int:
         """Return one above all versions that the subject ever had."""
         known = max(self._versions.get(subject, ()), default=0)
         return max(known, self.memory.last_versions.get(subject, 0)) + 1
-
-    def kept(self, subject: str) -> list[r.VersionSet]:
-        """Return the versions of a subject as they were written."""
-        return list(self._versions.get(subject, {}).values())
 
     # --- settings
 
@@ -218,18 +204,16 @@ class Draft(Schemas):
         self._ids[guid] = chosen
         return chosen
 
-    def add_version(self, subject: str, schema_id: int, version: int | None = None) -> int:
+    def add_version(self, subject: str, schema_id: int, version: int | None = None) -> r.VersionSet:
         """Give the subject another version: that one, or one above all that it ever had."""
-        chosen = version or self.next_version(subject)
-        self.put(
-            r.VersionSet(
-                subject=subject,
-                version=chosen,
-                id=schema_id,
-                schema=self._schemas[schema_id].schema,
-            )
+        new = r.VersionSet(
+            subject=subject,
+            version=version or self.next_version(subject),
+            id=schema_id,
+            schema=self._schemas[schema_id].schema,
         )
-        return chosen
+        self.put(new)
+        return new
 
     def mark(self, subject: str, versions: Iterable[int], *, deleted: bool) -> None:
         """Mark versions as deleted or not."""
@@ -257,10 +241,6 @@ class Draft(Schemas):
             self.put(config)
         if before.mode != settings.mode:
             self.put(r.ModeSet(subject, settings.mode))
-
-
-def _stored(one: r.VersionSet) -> StoredVersion:
-    return StoredVersion(one.subject, one.version, one.id, one.deleted)
 
 
 def _guid(schema: Schema) -> str:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.formats import Schema, imports
 from ksql.registry import errors as err
 from ksql.registry.kinds import CheckedSchema, Level, checked, faults
-from ksql.registry.state import EVERYWHERE, StoredVersion
+from ksql.registry.state import EVERYWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ksql.registry.records import VersionSet
     from ksql.registry.state import Draft, Schemas, StoredSchema
 
 Mode = Literal["READWRITE", "READONLY", "IMPORT"]
@@ -55,7 +56,7 @@ def add(
     elif schema_id is not None:
         raise err.NotPermitted(f"Subject {subject} is not in import mode")
     known = known_version(tables, subject, new)
-    if known is not None and schema_id in (None, known.schema_id):
+    if known is not None and schema_id in (None, known.id):
         return entry_of(tables, known)
     if mode != "IMPORT":
         conflicts = against(tables, level_of(tables, subject), new, live_versions(tables, subject))
@@ -64,8 +65,7 @@ def add(
     given = _schema_id(tables, new, schema_id)
     if version is not None:
         _check_version(tables, subject, version, mode)
-    added = tables.add_version(subject, given, version)
-    return entry_of(tables, StoredVersion(subject, added, given, deleted=False))
+    return entry_of(tables, tables.add_version(subject, given, version))
 
 
 def _check_version(tables: Schemas, subject: str, version: int, mode: Mode) -> None:
@@ -87,11 +87,11 @@ def _schema_id(tables: Draft, new: CheckedSchema, schema_id: int | None) -> int:
 
 
 def against(
-    tables: Schemas, level: Level, new: CheckedSchema, versions: Sequence[StoredVersion]
+    tables: Schemas, level: Level, new: CheckedSchema, versions: Sequence[VersionSet]
 ) -> list[str]:
     """List the level's objections to a schema, for the newest version that does not fit."""
     for one in reversed(versions if level.transitive else versions[-1:]):
-        stored = _stored(tables, one.schema_id).schema
+        stored = _stored(tables, one.id).schema
         old = CheckedSchema(stored, imported_by(tables, stored))
         conflicts = faults(level, new, old)
         if conflicts:
@@ -139,7 +139,7 @@ def imported_by(tables: Schemas, schema: Schema) -> dict[str, str]:
 
     def find(subject: str, version: int) -> Schema:
         for one in tables.versions(subject):
-            if one.version == version and (stored := tables.schema(one.schema_id)):
+            if one.version == version and (stored := tables.schema(one.id)):
                 return stored.schema
         raise err.InvalidSchema(
             f"No schema reference found for subject {subject} and version {version}"
@@ -150,7 +150,7 @@ def imported_by(tables: Schemas, schema: Schema) -> dict[str, str]:
 
 def known_version(
     tables: Schemas, subject: str, new: CheckedSchema, *, deleted: bool = False
-) -> StoredVersion | None:
+) -> VersionSet | None:
     """Return the version of a subject that is the schema."""
     stored = tables.by_guid(new.guid)
     if stored is None:
@@ -165,14 +165,14 @@ def known_version(
     )
 
 
-def live_versions(tables: Schemas, subject: str) -> list[StoredVersion]:
+def live_versions(tables: Schemas, subject: str) -> list[VersionSet]:
     """Return the versions that are not deleted."""
     return [one for one in tables.versions(subject) if not one.deleted]
 
 
 def find_version(
     tables: Schemas, subject: str, version: int, *, deleted: bool = False
-) -> StoredVersion:
+) -> VersionSet:
     """Return a version of a subject, or its latest one.
 
     Raises: SubjectNotFound, VersionNotFound.
@@ -188,9 +188,9 @@ def find_version(
     raise err.VersionNotFound(version)
 
 
-def entry_of(tables: Schemas, version: StoredVersion) -> SubjectVersion:
+def entry_of(tables: Schemas, version: VersionSet) -> SubjectVersion:
     """Return the version with its schema."""
-    stored = _stored(tables, version.schema_id)
+    stored = _stored(tables, version.id)
     return SubjectVersion(
         subject=version.subject,
         version=version.version,

@@ -145,7 +145,7 @@ class SchemaStore:
     def _check(self, draft: Draft) -> None:
         """Check that no registry of another kind, which ignores ours, has written over it."""
         for one in draft.changes:
-            if isinstance(one, VersionSet) and one not in self._state.kept(one.subject):
+            if isinstance(one, VersionSet) and one not in self._state.versions(one.subject):
                 raise StoreFailed(
                     f"another registry writes to {self.where}: it gave version {one.version} of"
                     f" subject {one.subject} to another schema"

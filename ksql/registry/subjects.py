@@ -19,7 +19,8 @@ from ksql.registry.steps import LATEST, Config, Mode, SubjectVersion
 
 if TYPE_CHECKING:
     from ksql.formats import Schema
-    from ksql.registry.state import Draft, StoredSchema, StoredVersion
+    from ksql.registry.records import VersionSet
+    from ksql.registry.state import Draft, StoredSchema
     from ksql.registry.store import SchemaStore
 
 
@@ -60,7 +61,7 @@ class Subjects:
         with self._store.reading() as tables:
             return tables.last_id()
 
-    def uses(self, schema_id: int, *, deleted: bool = False) -> list[StoredVersion]:
+    def uses(self, schema_id: int, *, deleted: bool = False) -> list[VersionSet]:
         """Return the versions that are that schema.
 
         Raises: NoSuchSchema.
@@ -188,7 +189,7 @@ class Subjects:
         with self._store.reading() as tables:  # mostly it is there, and nobody has to wait
             new = steps.check_schema(tables, subject, schema, normalize=normalize)
             known = steps.known_version(tables, subject, new)
-            if known is not None and schema_id in (None, known.schema_id):
+            if known is not None and schema_id in (None, known.id):
                 return steps.entry_of(tables, known)
 
         def change(tables: Draft) -> SubjectVersion:
