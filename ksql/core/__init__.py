@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from ksql.core.errors import *
     from ksql.core.files import *
     from ksql.core.ident import *
-    from ksql.core.log_context import *
+    from ksql.core.log_context import (
+        TRACEPARENT,
+        Trace,
+        carried,
+        log_fields,
+        note,
+        noting,
+        trace_of,
+        traced,
+        traceparent,
+    )
     from ksql.core.process_tuning import *
     from ksql.core.query_version import *
     from ksql.core.records import *

@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from ksql.formats.schema_registry import *
     from ksql.formats.schemas import *
     from ksql.formats.serde import *
-    from ksql.formats.table import *
+    from ksql.formats.table import (
+        FORMATS,
+        MapInKey,
+        Side,
+        UnsupportedProperties,
+        configured_wrap,
+        is_unwrapped,
+        serde_features,
+        serde_for,
+        validate,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -10,16 +10,16 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.kafka import processing_log, topic_watch
     from ksql.kafka.admin import *
-    from ksql.kafka.errors import *
+    from ksql.kafka.errors import KafkaUnreachable, OffsetsGone, ProducerFenced, UnknownTopic
     from ksql.kafka.groups import *
     from ksql.kafka.journal import *
-    from ksql.kafka.leadership_log import *
+    from ksql.kafka.leadership_log import KafkaLeadershipLog, LeadershipRecord
     from ksql.kafka.processing_log import *
     from ksql.kafka.ranges import *
     from ksql.kafka.reader import Reader
-    from ksql.kafka.registry_client import *
+    from ksql.kafka.registry_client import RegistrySettings, is_registry_property, registry_of
     from ksql.kafka.settings import *
-    from ksql.kafka.topic_difference import *
+    from ksql.kafka.topic_difference import Counts, TopicDifference, WriteOptions
     from ksql.kafka.topic_integrity import *
     from ksql.kafka.topic_watch import *
     from ksql.kafka.topics import *

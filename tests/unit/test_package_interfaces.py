@@ -105,7 +105,8 @@ def exports(root: str) -> dict[str, str]:
     names = {
         alias.name: node.module
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{root}.")
+        if isinstance(node, ast.ImportFrom)
+        if node.module is not None and f"{node.module}.".startswith(f"{root}.")
         for alias in node.names
         if alias.name != "*"
     }

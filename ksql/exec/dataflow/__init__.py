@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow import muted, topic_acl
     from ksql.exec.dataflow.compiled import *
     from ksql.exec.dataflow.future_timestamps import *
-    from ksql.exec.dataflow.load import *
+    from ksql.exec.dataflow.load import packed, unpacked
     from ksql.exec.dataflow.moved_records import MovedRecords
     from ksql.exec.dataflow.partitioning.placement import has_one_writer
     from ksql.exec.dataflow.program import *
     from ksql.exec.dataflow.topic_acl import *
-    from ksql.exec.dataflow.topology import *
+    from ksql.exec.dataflow.topology import changes_sent, time_counted
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     from ksql.kafka.producers.record_writer import *
     from ksql.kafka.producers.sender import *
     from ksql.kafka.producers.shared_sender import SharedSender
-    from ksql.kafka.producers.task_transactions import *
-    from ksql.kafka.producers.worker_producer import *
+    from ksql.kafka.producers.task_transactions import TaskTransactions, begin_batch, keep
+    from ksql.kafka.producers.worker_producer import (
+        LARGER,
+        DeliveryFailed,
+        RecordRefused,
+        WorkerProducer,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,

@@ -16,7 +16,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -25,7 +24,6 @@ from pathlib import Path
 from typing import Final
 
 from ksql.core.process import cache_dir
-from ksql.spark.session.localfiles import local_class, local_files_jar, raw_class
 from ksql.spark.session.source import SOURCE_JAR
 
 WRITE: Final = "KSQL_SPARK_ARCHIVE"
@@ -59,7 +57,7 @@ class JvmHome:
     @property
     def class_path(self) -> tuple[Path, ...]:
         """Return the jars next to Spark's own."""
-        return (self.folder / "local-files.jar", *self.jars, SOURCE_JAR)
+        return (*self.jars, SOURCE_JAR)
 
     def options(self, environ: Mapping[str, str]) -> tuple[str, ...]:
         """Return the JVM's options: to write the archive if that is asked for, else to use it."""
@@ -76,7 +74,7 @@ def shared_stand(jars: Sequence[Path]) -> JvmHome:
     with os.scandir(_pyspark() / "jars") as entries:  # in the folder's order, as Java takes them
         for jar in (*entries, *jars, SOURCE_JAR):
             digest.update(_compared(jar).encode())
-    for code in (SOURCE_JAR.read_bytes(), raw_class(), local_class(), _java().encode()):
+    for code in (SOURCE_JAR.read_bytes(), _java().encode()):
         digest.update(code)
     return JvmHome(cache_dir() / _FOLDER / digest.hexdigest()[:16], jars)
 
@@ -105,13 +103,6 @@ def _prepare(stand: JvmHome) -> None:
     for part in ("bin", "jars"):
         with contextlib.suppress(FileExistsError):
             (stand.home / part).symlink_to(_pyspark() / part)
-    jar = stand.class_path[0]
-    if not jar.exists():
-        # never written again: Java compares its time too
-        with tempfile.TemporaryDirectory(dir=stand.folder) as staging:
-            staged = local_files_jar(Path(staging))
-            with contextlib.suppress(FileExistsError):
-                os.link(staged, jar)
 
 
 def _compared(jar: os.PathLike[str]) -> str:

@@ -15,8 +15,9 @@ from pathlib import Path
 import pyspark
 
 from ksql.core.process import jar_files, sha256
-from ksql.spark.session.source import SOURCE_CODE, SOURCE_JAR
+from ksql.spark.session.source import SOURCE_JAR
 
+SOURCE_CODE = sorted(Path(__file__).parent.glob("*.java"))
 DIGEST = "ksql/{}.sha256"
 _MANIFEST = "META-INF/MANIFEST.MF"
 _STAMP = (1980, 1, 1, 0, 0, 0)

@@ -37,7 +37,6 @@ from ksql.spark.session.jvm import (
     launch,
     quiet_py4j,
 )
-from ksql.spark.session.localfiles import LOCAL_FILES
 from ksql.spark.session.source import SOURCE_JAR
 
 _log = logging.getLogger(__name__)
@@ -86,6 +85,13 @@ DEFAULTS: Mapping[str, str] = {
 _INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+}
+
+_LOCAL_FILES: Mapping[str, str] = {
+    "spark.hadoop.fs.file.impl": "ksql.LocalFiles",
+    # the other manager asks for links, by a process each
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
 # between processes of one machine: what is written is read at once, from memory
@@ -262,7 +268,7 @@ def _conf(settings: SparkSettings, python: str, stand: JvmHome | None) -> dict[s
         conf["spark.driver.bindAddress"] = "127.0.0.1"
         conf["spark.executorEnv.PYTHONPATH"] = root
         conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, stand.class_path))
-        conf.update(LOCAL_FILES)
+        conf.update(_LOCAL_FILES)
         conf.update(_LOCAL_EXCHANGE)
         conf.update(_sockets(scratch, temporary))
     if not settings.jvm_reads:

@@ -29,27 +29,6 @@ if TYPE_CHECKING:
 _ENDS = {"earliest": -2, "latest": -1}
 
 SOURCE = "ksql.KafkaRanges"
-_CLASSES = (
-    "Arrivals",
-    "Behind",
-    "Consumers",
-    "Gate",
-    "KafkaRanges",
-    "PartitionOffsets",
-    "Progress",
-    "RecordTimes",
-    "Rest",
-    "Rounds",
-    "SharedTopic",
-    "SocketFiles",
-    "TimeCut",
-    "TimeIndex",
-    "Turn",
-    "Until",
-    "Upstream",
-    "Upstreams",
-)
-SOURCE_CODE = tuple(Path(__file__).with_name(f"{name}.java") for name in _CLASSES)
 SOURCE_JAR = Path(__file__).with_name("kafka-source.jar")
 """The source compiled, as a Java runtime brings no compiler (``rangesjar``)."""
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from ksql.core import OutRecord
     from ksql.exec.dataflow import RawBatch
+    from ksql.kafka import Admin
     from ksql.spark.query.spec import QuerySpec
-    from ksql.spark.session.source import Topics
     from ksql.spark.task.task_environment import TaskEnvironment
 
 MOST_RECORDS: Final = 50_000
@@ -75,7 +75,7 @@ def sample(waiting: Mapping[tuple[str, int], tuple[int, int]]) -> tuple[Range, .
 def run(
     session: SparkSession,
     spec: QuerySpec,
-    topics: Topics,
+    topics: Admin,
     ranges: tuple[Range, ...],
     limit_s: float,
 ) -> None:

@@ -10,8 +10,8 @@ from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.spark.query.compile import task_environment
 from ksql.spark.query.spec import Link, QuerySpec
-from ksql.spark.session.rangesjar import DIGEST
-from ksql.spark.session.source import SOURCE, SOURCE_CODE, SOURCE_JAR, kafka_source
+from ksql.spark.session.rangesjar import DIGEST, SOURCE_CODE
+from ksql.spark.session.source import SOURCE, SOURCE_JAR, kafka_source
 
 
 class Session:
