@@ -1,4 +1,4 @@
-"""A public method has a docstring, or its contract stands at its protocol or base class."""
+"""A public method has a docstring, or its protocol or base class has one for it."""
 
 from __future__ import annotations
 
