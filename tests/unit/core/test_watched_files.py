@@ -9,13 +9,14 @@ def test_a_file_that_changes_while_it_is_read_is_read_once_more(tmp_path):
     file.write_text("a")
     replacements = ["ccc"]
 
-    def read():
+    def read(see):
+        see(file)
         text = file.read_text()
         if text == "bb":
             file.write_text(replacements.pop())
         return text
 
-    watched = WatchedFiles("texts", lambda: (file,), read, look_s=0)
+    watched = WatchedFiles("texts", read, look_s=0)
     assert watched.current() == "a"
     file.write_text("bb")
     assert watched.current() == "bb"
