@@ -28,9 +28,10 @@ def test_rests_double_up_to_the_longest_and_begin_again_after_a_success():
     rest = GrowingRest(5.0, 1.0, lambda: now[0])
     assert rest.over
     assert [rest.begin() for _ in range(4)] == [1, 2, 4, 5]
-    now[0] = 4.9
-    assert not rest.over
-    now[0] = 5.0
-    assert rest.over
+    over = []
+    for now_s in (4.9, 5.0):
+        now[0] = now_s
+        over.append(rest.over)
+    assert over == [False, True]
     rest.clear()
     assert (rest.begin(), rest.failures) == (1, 1)

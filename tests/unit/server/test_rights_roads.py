@@ -25,6 +25,7 @@ from ksql.control.access import ALL, NONE, NotPermitted, Requester, acting
 from ksql.control.statements import RequestFailed
 from ksql.core import HEADER, ServerSecret
 from ksql.core.config import Settings
+from ksql.core.files import WatchedFiles
 from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
 from qtt.local import LocalServed
@@ -404,8 +405,8 @@ def test_an_open_stream_ends_with_the_right_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str
 ) -> None:
     """Push queries, PRINT and rows that are sent; others continue."""
-    monkeypatch.setattr("server.rightsfile.LOOK_S", 0.0)
-    monkeypatch.setattr("server.users.LOOK_S", 0.0)
+    monkeypatch.setattr("server.rightsfile.WatchedFiles", partial(WatchedFiles, look_s=0))
+    monkeypatch.setattr("server.users.WatchedFiles", partial(WatchedFiles, look_s=0))
     monkeypatch.setattr("ksql.serving.guarded_feed.AGAIN_S", 0.0)
     monkeypatch.setattr("ksql.control.statements.inserts_stream._AGAIN_MS", 0)
     rights = RIGHTS_TEXT + "role reader may read on topic:public\n"

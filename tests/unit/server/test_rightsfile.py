@@ -123,7 +123,7 @@ def test_a_file_that_names_a_user_of_a_moment_later_counts_then(tmp_path: Path, 
     path, now = tmp_path / "rights.conf", [0.0]
     path.write_text("role r may read on A", encoding="utf-8")
     users = ["ada"]
-    rights = RightsFile(str(path), lambda: users, lambda: now[0])
+    rights = rights_file(str(path), lambda: users, lambda: now[0])
     path.write_text("role r may read on B\nuser bob is r", encoding="utf-8")
     for now[0] in (2.0, 4.0):
         assert rights.current().grants("x", ["r"]).may(Right.READ, name="A")
