@@ -10,7 +10,13 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.kafka import processing_log, topic_watch
     from ksql.kafka.admin import *
-    from ksql.kafka.errors import KafkaUnreachable, OffsetsGone, ProducerFenced, UnknownTopic
+    from ksql.kafka.errors import (
+        KafkaUnreachable,
+        OffsetsGone,
+        ProducerFenced,
+        UnknownTopic,
+        WriteFailed,
+    )
     from ksql.kafka.groups import *
     from ksql.kafka.journal import *
     from ksql.kafka.leadership_log import KafkaLeadershipLog, LeadershipRecord
