@@ -1,5 +1,5 @@
 """`python -m tests.bench [--records N] [--report FILE.json] [WORKLOAD ..]`, `.. peers ..`,
-`.. stores ..`, `.. rebuild ..`.
+`.. stores ..`, `.. rebuild ..`, `.. nexmark ..`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ from tests.bench import (
     stores,
     throughput,
 )
+from tests.bench.nexmark import race as nexmark
 from tests.bench.peers import race
 from tests.bench.report import Result
 from tests.bench.site import site
 
 RECORDS = 1_000_000
-COMMANDS = {"peers": race.main, "rebuild": rebuild.main, "stores": stores.main}
+COMMANDS = {
+    "nexmark": nexmark.main,
+    "peers": race.main,
+    "rebuild": rebuild.main,
+    "stores": stores.main,
+}
 """What has arguments of its own."""
 ON_A_SITE = {
     workload.name: workload

@@ -69,7 +69,7 @@ class Race:
         for each in workload.inputs:
             if each.topic not in self._declared:
                 self.site.execute(DECLARED[each.topic])
-                _apart(each.fill, self.site.bootstrap, self.records)
+                apart(each.fill, self.site.bootstrap, self.records)
                 self._declared.add(each.topic)
         rounds = Rounds(workload.name, workload.about, every_change=every_change)
         for number in range(count + 1):
@@ -129,7 +129,7 @@ class Race:
         )
 
     def _check(self, workload: Workload, topic: str, every_change: bool) -> None:
-        _apart(_checked, workload.name, self.site.bootstrap, topic, self.records, every_change)
+        apart(_checked, workload.name, self.site.bootstrap, topic, self.records, every_change)
 
 
 def _checked(name: str, bootstrap: str, topic: str, records: int, every_change: bool) -> None:
@@ -139,9 +139,9 @@ def _checked(name: str, bootstrap: str, topic: str, records: int, every_change: 
         _say(f"  {topic}: {outputs.late:,} records late, by up to {outputs.behind_ms / 1000:.1f} s")
 
 
-def _apart(work: Callable[..., None], *given: object) -> None:
+def apart(work: Callable[..., None], *given: object) -> None:
     """Do it in a process that ends with it, so that its memory is not taken for the service's."""
-    process = multiprocessing.get_context("spawn").Process(target=work, args=given)
+    process = multiprocessing.get_context("spawn").Process(target=work, args=given, daemon=True)
     process.start()
     process.join()
     if process.exitcode:

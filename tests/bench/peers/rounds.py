@@ -30,6 +30,7 @@ class Rounds:
     name: str
     about: str
     every_change: bool
+    peer: str = "Kafka Streams"
     ours: list[Run] = field(default_factory=list)
     theirs: list[Run] = field(default_factory=list)
 
@@ -48,23 +49,19 @@ class Rounds:
         }
 
     def text(self) -> str:
-        """Three lines."""
+        """The workload, a line for each side that has run, and the ratios of two sides."""
         mode = "every change" if self.every_change else "coalesced"
-        got = self.ratios()
-        rate = f"{got['throughput']:.2f} ({got['throughput_of_steady']:.2f} of steady)"
-        last = f"  ratio: {rate}, CPU {got['cpu']:.2f}, memory {got['memory']:.2f}"
-        return "\n".join(
-            (
-                f"{self.name} {self.about}, {mode}",
-                _line("ksql-spark", self.ours),
-                _line("Kafka Streams", self.theirs),
-                last,
-            )
-        )
+        lines = [f"{self.name} {self.about}, {mode}", _line("ksql-spark", self.ours)]
+        if self.theirs:
+            got = self.ratios()
+            rate = f"{got['throughput']:.2f} ({got['throughput_of_steady']:.2f} of steady)"
+            last = f"  ratio: {rate}, CPU {got['cpu']:.2f}, memory {got['memory']:.2f}"
+            lines += [_line(self.peer, self.theirs), last]
+        return "\n".join(lines)
 
     def entry(self) -> dict[str, object]:
         """The same for a program."""
-        return asdict(self) | {"ratios": self.ratios()}
+        return asdict(self) | {"ratios": self.ratios() if self.theirs else {}}
 
 
 def _rate(run: Run) -> float:

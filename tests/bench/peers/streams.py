@@ -8,7 +8,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ class PeerFailed(RuntimeError):
     """The application ended with an error, or did not come to the end of its input."""
 
 
-def build(folder: Path = BUILD) -> str:
+def build(folder: Path = BUILD, java: Path = SOURCES) -> str:
     """Fetch the libraries with Maven and compile the sources if they are new; the class path.
 
     Raises: FileNotFoundError without Maven or a JDK; CalledProcessError.
@@ -37,8 +37,8 @@ def build(folder: Path = BUILD) -> str:
         if shutil.which(tool) is None:
             raise FileNotFoundError(f"{tool} is missing: the race needs Maven and a JDK")
     libraries, classes = folder / "lib", folder / "classes"
-    sources = sorted(SOURCES.glob("*.java"))
-    pom = SOURCES / "pom.xml"
+    sources = sorted(java.glob("*.java"))
+    pom = java / "pom.xml"
     _once(
         libraries,
         [pom],
@@ -82,14 +82,11 @@ class Moments:
         return (self.seen - self.quarter_seen) * 1000 / max(self.consumed - self.quarter, 1)
 
 
-class Peer:
-    """The warm JVM."""
+class WarmJvm:
+    """A JVM that takes orders, one line of JSON each, and answers each with such a line."""
 
-    def __init__(self, process: subprocess.Popen[str], bootstrap: str, state: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
-        self._bootstrap = bootstrap
-        self._state = state
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
 
     @property
     def pid(self) -> int:
@@ -105,12 +102,11 @@ class Peer:
         """Its memory now."""
         return resident_mb([psutil.Process(self.pid)])
 
-    def run(self, **order: str | int) -> Moments:
-        """Run an application over its whole input.
+    def answer(self, name: str, order: Mapping[str, object]) -> dict[str, Any]:
+        """Give an order and wait for its answer.
 
         Raises: PeerFailed.
         """
-        order |= {"bootstrap": self._bootstrap, "state": str(self._state)}
         writer, reader = self._process.stdin, self._process.stdout
         assert writer is not None
         assert reader is not None
@@ -118,7 +114,26 @@ class Peer:
         writer.flush()
         answer: dict[str, Any] = json.loads(reader.readline() or '{"failure": "the JVM ended"}')
         if failure := answer.pop("failure", None):
-            raise PeerFailed(f"{order['shape']}: {failure}")
+            raise PeerFailed(f"{name}: {failure}")
+        return answer
+
+
+class Peer(WarmJvm):
+    """The one that runs Kafka Streams."""
+
+    def __init__(self, process: subprocess.Popen[str], bootstrap: str, state: Path) -> None:
+        super().__init__(process)
+        self._bootstrap = bootstrap
+        self._state = state
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def run(self, **order: str | int) -> Moments:
+        """Run an application over its whole input.
+
+        Raises: PeerFailed.
+        """
+        order |= {"bootstrap": self._bootstrap, "state": str(self._state)}
+        answer = self.answer(str(order["shape"]), order)
         if answer["seen"] != order["records"]:
             raise PeerFailed(f"{order['shape']}: {answer['seen']} of {order['records']} records")
         return Moments(**answer)
@@ -135,19 +150,27 @@ class Peer:
 @contextlib.contextmanager
 def peer(bootstrap: str) -> Iterator[Peer]:
     """Start the JVM for the length of a block."""
-    class_path = build()
-    command = ["java", "-Xmx3g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+    with started(build(), "Peer") as (process, state):
+        yield Peer(process, bootstrap, state)
+
+
+@contextlib.contextmanager
+def started(
+    class_path: str, main: str, *options: str
+) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Start a JVM with a directory for its state; both are gone behind the block."""
+    command = ["java", "-Xmx3g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *options]
     with (
         tempfile.TemporaryDirectory(prefix="ksql-bench-peer-") as state,
         subprocess.Popen(
-            [*command, "-cp", class_path, "Peer"],
+            [*command, "-cp", class_path, main],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         ) as process,
     ):
         try:
-            yield Peer(process, bootstrap, Path(state))
+            yield process, Path(state)
         finally:
             process.terminate()
             process.wait(_STOP_S)

@@ -1,0 +1,1 @@
+"""Nexmark here and in Flink SQL over the same topics: `python -m tests.bench nexmark`."""

@@ -1,0 +1,7 @@
+-- The bounds as milliseconds, for the comparison: MIN and MAX of the session's bids.
+CREATE TABLE q11 (BIDDER BIGINT, BID_COUNT BIGINT, START_TIME BIGINT, END_TIME BIGINT)
+  WITH (${append});
+INSERT INTO q11
+  SELECT BIDDER, COUNT(*), MIN(DATE_TIME), MAX(DATE_TIME) + 10000
+  FROM TABLE(SESSION(TABLE bid PARTITION BY BIDDER, DESCRIPTOR(TS), INTERVAL '10' SECOND))
+  GROUP BY BIDDER, window_start, window_end;
