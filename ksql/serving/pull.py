@@ -251,7 +251,7 @@ def bound_pull(
         meaning=meaning,
         access=access,
         rows=lambda opened, _functions: lambda closed: opened[0].rows(access, closed),
-        names=list(row_columns(stored[0])),
+        names=list(scope.sources[0].columns),
         scattered=catalog.scattered,
         windows=windows_of(meaning.where),
     )
