@@ -27,5 +27,6 @@ from ksql.views.materialized_view import (
 from ksql.views.store_config import store_config_of
 from ksql.views.store_manager import query_id_of
 from ksql.views.store_writer import PartitionStore
+from ksql.views.stores.base import StoreSize
 from ksql.views.table_scan import CHUNK_ROWS, Chunks, TableScan, row_columns
 from ksql.views.view_maintainer import ViewMaintainer

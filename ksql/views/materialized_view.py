@@ -10,6 +10,7 @@ from ksql.core import KsqlError, StatementError
 from ksql.sql.catalog import DataSource
 from ksql.views.store_config import StoreConfig
 from ksql.views.store_writer import PartitionStore
+from ksql.views.stores.base import StoreSize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,12 +107,13 @@ class MaterializedView:
         """How many bytes its stores hold that they have not committed, about."""
         return sum(part.store.uncommitted_bytes for part in self.parts.values())
 
-    def size_bytes(self) -> int:
-        """Return about how many bytes its stores here take.
+    def size(self) -> StoreSize:
+        """Return about how large its stores here are.
 
         Raises: KsqlError for a store that is being closed.
         """
-        return sum(part.store.size_bytes() for part in self.parts.values())
+        sizes = [part.store.size() for part in self.parts.values()]
+        return StoreSize(sum(size.rows for size in sizes), sum(size.bytes for size in sizes))
 
     def is_of(self, topic: Identity | None) -> bool:
         """Return whether its topic is the one that the stores follow, as far as is known."""

@@ -193,8 +193,9 @@ def _age_s(moment_ms: int | None, now_ms: int) -> float:
 def _table(to: Families, table: TableFacts) -> None:
     to.put("ksql_table_partitions", table.partitions, table.name)
     to.put("ksql_table_restore_records", table.missing, table.name)
-    if table.size_bytes is not None:
-        to.put("ksql_table_size_bytes", table.size_bytes, table.name)
+    if table.size is not None:
+        to.put("ksql_table_rows", table.size.rows, table.name)
+        to.put("ksql_table_size_bytes", table.size.bytes, table.name)
     to.put("ksql_table_uncommitted_bytes", table.uncommitted_bytes, table.name)
     for partition, lag in table.lags.items():
         to.put("ksql_table_copy_lag_records", lag, table.name, str(partition))

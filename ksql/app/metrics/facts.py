@@ -10,6 +10,7 @@ from ksql.app.metrics.lag_watch import Lag
 from ksql.control import PullMetrics
 from ksql.core import Counts, Histogram, PartitionId
 from ksql.spark.query import StateSize, Totals
+from ksql.views import StoreSize
 
 STATES = ("RUNNING", "PAUSED", "ERROR")
 
@@ -42,14 +43,14 @@ class QueryFacts:
 class TableFacts:
     """A table that this server keeps; ``missing`` records are to be read before it answers.
 
-    ``size_bytes`` is None before the first look.
+    ``size`` is None before the first look.
     """
 
     name: str
     partitions: int
     missing: int
     uncommitted_bytes: int
-    size_bytes: int | None = None
+    size: StoreSize | None = None
     lags: Mapping[int, int] = field(default_factory=dict)
 
 

@@ -119,7 +119,7 @@ def _tables(node: Node, observer: Observer) -> Iterator[TableFacts]:
                 partitions=len(table.parts),
                 missing=table.missing(),
                 uncommitted_bytes=table.uncommitted_bytes,
-                size_bytes=observer.table_bytes.get(table.source.name),
+                size=observer.table_sizes.get(table.source.name),
                 lags={
                     part: status.offset_lag
                     for part, status in statuses.items()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ksql.core import PartitionId, QueryVersion
     from ksql.kafka import Admin
     from ksql.spark.query import QuerySupervisor
+    from ksql.views import StoreSize
 
 _log = logging.getLogger(__name__)
 PERIOD: Final = "ksql.metrics.interval.ms"
@@ -48,7 +49,7 @@ class Observer:
         self.histories = Histories()
         self.memory: Mapping[str, int] = {}
         self.copies: Mapping[tuple[str, int], ReplicaStatus] = {}
-        self.table_bytes: Mapping[str, int] = {}
+        self.table_sizes: Mapping[str, StoreSize] = {}
         self.command_lag = 0
         self.looked_ms = 0
         """When the last look that was complete has ended; 0 before it."""
@@ -87,7 +88,7 @@ class Observer:
         self.stalled.look(sources, lambda v: v.query_id not in troubled, self._now_ms())
         self.command_lag = self._command_lag(self._admin)
         self.copies = node.replicas.replica_statuses()
-        self.table_bytes = dict(_table_bytes(node))
+        self.table_sizes = dict(_table_sizes(node))
         self.looked_ms = self._now_ms()
         leads = not node.is_follower and not node.lost
         self.histories.note(self.looked_ms, query_facts(node, self) if leads else ())
@@ -115,11 +116,11 @@ class Observer:
         }
 
 
-def _table_bytes(node: Node) -> Iterator[tuple[str, int]]:
+def _table_sizes(node: Node) -> Iterator[tuple[str, StoreSize]]:
     """Yield the sizes of tables; one whose stores are being closed is left out."""
     for table in node.views.tables():
         try:
-            yield table.source.name, table.size_bytes()
+            yield table.source.name, table.size()
         except KsqlError as closed:
             _log.debug("table_not_measured", extra={"table": table.source.name, "why": str(closed)})
 

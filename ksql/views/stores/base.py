@@ -136,6 +136,13 @@ class Rows(Protocol):
         return self.range()
 
 
+class StoreSize(NamedTuple):
+    """How many rows and bytes there are; RocksDB counts overwritten ones until it compacts them."""
+
+    rows: int
+    bytes: int
+
+
 class Store(Rows, Protocol):
     """The rows of one table partition and how far its topic has been read.
 
@@ -158,8 +165,8 @@ class Store(Rows, Protocol):
     def uncommitted_bytes(self) -> int:
         """Return about how much memory the open batch takes."""
 
-    def size_bytes(self) -> int:
-        """Return about how many bytes its committed rows take, on the disk or in memory."""
+    def size(self) -> StoreSize:
+        """Return about how large its committed rows are, on the disk or in memory."""
 
     @property
     def damage(self) -> str:
@@ -233,8 +240,8 @@ class StoreWrapper(Store):
     def uncommitted_bytes(self) -> int:
         return self._store.uncommitted_bytes
 
-    def size_bytes(self) -> int:
-        return self._store.size_bytes()
+    def size(self) -> StoreSize:
+        return self._store.size()
 
     @property
     def damage(self) -> str:

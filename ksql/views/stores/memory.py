@@ -17,6 +17,7 @@ from ksql.views.stores.base import (
     StoreClosed,
     Stored,
     StoredRow,
+    StoreSize,
     check_forward,
 )
 from ksql.views.stores.write_batch import WriteBatch, coalesced, laid_over
@@ -49,9 +50,10 @@ class MemoryStore(Store):
     def uncommitted_bytes(self) -> int:
         return self._batch.bytes
 
-    def size_bytes(self) -> int:
+    def size(self) -> StoreSize:
+        """Return what is committed; a deletion counts as a row until there are many of them."""
         self._check_open()
-        return self._rows.bytes
+        return StoreSize(len(self._rows), self._rows.bytes)
 
     @property
     def damage(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.core import Offset
-from ksql.views.stores.base import Store
+from ksql.views.stores.base import Store, StoreSize
 
 if TYPE_CHECKING:
     from ksql.views.stores.rocks import Rocks
@@ -37,10 +37,10 @@ class RocksStore(Store):
         self._clock = rocks.number(CLOCK)
         self._hidden_from = rocks.number(HIDDEN)
 
-    def size_bytes(self) -> int:
-        """Return how many bytes its files and its tables in memory have."""
+    def size(self) -> StoreSize:
+        """Return what its files and its tables in memory have."""
         self._rocks.check_open()
-        return self._rocks.size_bytes()
+        return StoreSize(self._rocks.about_rows(), self._rocks.size_bytes())
 
     @property
     def damage(self) -> str:

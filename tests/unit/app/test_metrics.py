@@ -30,6 +30,7 @@ from ksql.app.metrics.table import METRICS
 from ksql.control.pull_metrics import PullMetrics
 from ksql.core.tallies import LONG_S, SHORT_S, Durations
 from ksql.spark.query.query_metrics import StateSize, Totals
+from ksql.views import StoreSize
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 NOW_MS = 1_700_000_100_000
@@ -78,7 +79,12 @@ FACTS = ServiceFacts(
     queries=(query(),),
     tables=(
         TableFacts(
-            name="T", partitions=2, missing=3, uncommitted_bytes=8, size_bytes=9, lags={0: 4}
+            name="T",
+            partitions=2,
+            missing=3,
+            uncommitted_bytes=8,
+            size=StoreSize(5, 9),
+            lags={0: 4},
         ),
     ),
     reads=ReadFacts(
@@ -173,6 +179,8 @@ def test_values_are_those_of_the_facts():
     assert buckets["1.0", "CTAS_T_7"] == 2
     assert buckets["+Inf", "CTAS_T_7"] == 3
     assert values(FACTS, "ksql_query_batch_duration_seconds_count") == {("CTAS_T_7",): 3}
+    assert values(FACTS, "ksql_table_rows") == {("T",): 5}
+    assert values(FACTS, "ksql_table_size_bytes") == {("T",): 9}
     assert values(FACTS, "ksql_table_pulls_total") == {("done", "T"): 4, ("failed", "T"): 1}
 
 
