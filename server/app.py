@@ -88,16 +88,8 @@ def create_app(
         if service is None:
             raise ValueError("a service or a context is needed")
         context = AppContext(service)
-    app = FastAPI(
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=api.OPENAPI,
-        redirect_slashes=False,
-        default_response_class=Response,
-    )
-    app.state.context = context
+    app = _application(context, api.OPENAPI)
     app.state.websocket_s = websocket_s
-    errors.install(app)
     access = access or Access()
     app.state.max_line_bytes = access.max_body_bytes
     for_statements = {} if headless else query.OFTEN
@@ -109,11 +101,7 @@ def create_app(
         app.add_middleware(SignIn, users=users, audited=audited)
     if secret is not None:
         app.add_middleware(InternalAuth, secret=secret, own=lambda: context.own_host)
-    guard(app, access)
-    if headers:
-        app.add_middleware(Headers, headers=headers)
-    app.add_middleware(RequestCounts, counts=context.requests, paths=_plain_paths())
-    app.add_middleware(Tracing)
+    _add_outer_layers(app, access, headers, _plain_paths())
     _add_routes(app, headless=headless)
     if with_console:
         console.install(app)
@@ -129,25 +117,37 @@ def create_metrics_app(
     context: AppContext, access: Access, headers: tuple[Header, ...] = ()
 ) -> FastAPI:
     """Return the application of ``metrics.listeners``: it knows ``SCRAPED`` and no users."""
+    app = _application(context, openapi_url=None)
+    app.add_middleware(Compression)
+    _add_outer_layers(app, access, headers, SCRAPED)
+    app.add_api_route("/metrics", metrics.own_metrics)
+    app.add_api_route("/livez", health.livez)
+    app.add_api_route("/readyz", health.readyz)
+    return app
+
+
+def _application(context: AppContext, openapi_url: str | None) -> FastAPI:
     app = FastAPI(
         docs_url=None,
         redoc_url=None,
-        openapi_url=None,
+        openapi_url=openapi_url,
         redirect_slashes=False,
         default_response_class=Response,
     )
     app.state.context = context
     errors.install(app)
-    app.add_middleware(Compression)
+    return app
+
+
+def _add_outer_layers(
+    app: FastAPI, access: Access, headers: tuple[Header, ...], paths: frozenset[str]
+) -> None:
+    """Add what is around all other layers; ``paths`` are those that requests are counted by."""
     guard(app, access)
     if headers:
         app.add_middleware(Headers, headers=headers)
-    app.add_middleware(RequestCounts, counts=context.requests, paths=SCRAPED)
+    app.add_middleware(RequestCounts, counts=app.state.context.requests, paths=paths)
     app.add_middleware(Tracing)
-    app.add_api_route("/metrics", metrics.own_metrics)
-    app.add_api_route("/livez", health.livez)
-    app.add_api_route("/readyz", health.readyz)
-    return app
 
 
 def _add_routes(app: FastAPI, *, headless: bool) -> None:

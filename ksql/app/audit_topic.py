@@ -105,7 +105,7 @@ def audit_topic(settings: Settings) -> Topic | None:
 
 
 class AuditTopic(logging.Handler):
-    """Copies the audit's lines to a topic, from its making until ``close``.
+    """Copies the audit's lines to a topic, from its creation until ``close``.
 
     ``outcomes`` counts its records: ``written`` or ``lost``.
     """
@@ -163,12 +163,12 @@ class AuditTopic(logging.Handler):
             self._news.wait()
             self._news.clear()
             while self._waiting:
-                if not self._tried():
+                if not self._attempt():
                     if self._closing.is_set():
                         return
                     self._closing.wait(_PAUSE_S)
 
-    def _tried(self) -> bool:
+    def _attempt(self) -> bool:
         """Write what waits, ``_AT_ONCE`` at most; return whether Kafka works."""
         try:
             written = self._write()
@@ -179,8 +179,8 @@ class AuditTopic(logging.Handler):
             return False
         lost = self.outcomes.counts().get((LOST,), 0)
         if written and not self._waiting and (self._failing or lost > self._lost):
-            said = {"topic": self._topic.name, "lost": lost - self._lost}
-            _log.warning("audit_topic_written", extra=said)
+            fields = {"topic": self._topic.name, "lost": lost - self._lost}
+            _log.warning("audit_topic_written", extra=fields)
             self._failing, self._lost = False, lost
         return True
 
@@ -221,8 +221,8 @@ class AuditTopic(logging.Handler):
     def _note_failure(self, error: KsqlError) -> None:
         if not self._failing:
             self._failing = True
-            said = {"topic": self._topic.name, "reason": error.text()}
-            _log.error("audit_topic_not_written", extra=said)
+            fields = {"topic": self._topic.name, "reason": error.text()}
+            _log.error("audit_topic_not_written", extra=fields)
 
 
 def _plain(value: object) -> object:

@@ -107,10 +107,13 @@ class Limits:
         began_s = metrics.clock()
         traced = begun_span(kind) if kind == "pull" else None
 
-        def end(failed: bool) -> None:
+        def note_end(failed: bool, error: str = "failed") -> None:
             metrics.ended(kind, began_s, failed=failed)
             if traced is not None:
-                traced({}, "failed" if failed else "")
+                traced({}, error if failed else "")
+
+        def end(failed: bool) -> None:
+            note_end(failed)
             on_end(failed)
 
         try:
@@ -121,9 +124,7 @@ class Limits:
             metrics.refused(kind)
             raise
         except KsqlError as error:
-            metrics.ended(kind, began_s, failed=True)
-            if traced is not None:
-                traced({}, error.message)
+            note_end(True, error.message)
             raise
         return LimitedStream(stream, bandwidth, end, metrics)
 

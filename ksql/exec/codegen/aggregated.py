@@ -337,7 +337,7 @@ def _without(
 
 def _always(missed: Sequence[bytes], records: Sequence[Any]) -> Collection[bytes]:
     """Return the keys all of whose records have failed."""
-    return _all_missed(missed, map(_key, records)) if missed else ()
+    return _all_missed(missed, map(_key, records))
 
 
 def _all_missed(missed: Sequence[bytes], all_keys: Iterable[bytes]) -> Collection[bytes]:
