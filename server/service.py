@@ -210,7 +210,7 @@ class Service(Protocol):
         """
 
     def is_leader(self, server: Server) -> bool:
-        """Return whether that other server leads, and has been note_alive lately."""
+        """Return whether that other server leads, and has sent a heartbeat lately."""
 
     def cluster_status(self) -> ClusterStatus:
         """Return the servers that are known, and how far their stores are; asks Kafka.

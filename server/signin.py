@@ -9,7 +9,7 @@ With a secret of the servers, the paths between them are open to nobody else.
 A request that shows the secret needs no user: the server that sent it has asked for one.
 
 A user acts with its rights: ``ksql.control.access`` checks them, here for the path, and later for
-each statement. Wrong passwords are logged, and slowed down by a brake.
+each statement. Wrong passwords are logged, and slowed down by a throttle.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import orjson
 from ksql.control.access import ALL, NONE, Grants, NotPermitted, Requester, acting
 from ksql.core import FILE, HEADER, KsqlError, excerpt
 from server.errors import body_of, response_of
-from server.guesses import Brake, TooManyGuesses
+from server.login_throttle import LoginThrottle, TooManyGuesses
 from server.paths import HISTORY, ONLY_SERVERS, needs_of
 from server.users import Forbidden, Unauthorized
 from server.wire import JSON
@@ -138,12 +138,12 @@ class SignIn:
         users: Users | None,
         *,
         audited: bool = False,
-        brake: Brake | None = None,
+        throttle: LoginThrottle | None = None,
     ) -> None:
         self._app = app
         self._users = users
         self._audited = audited
-        self._brake = brake or Brake()
+        self._throttle = throttle or LoginThrottle()
         self._threads = ThreadPoolExecutor(_THREADS, "password")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -211,7 +211,7 @@ class SignIn:
         """Return why a user is not let in; hashes are compared by a few threads, one by one."""
         assert self._users is not None  # noqa: S101 - else nobody is asked
         address = address_of(scope)
-        waits = self._brake.refusal(name, address)
+        waits = self._throttle.refusal(name, address)
         if waits is not None:
             return waits
         if not self._users.takes_long(name, password):
@@ -221,7 +221,7 @@ class SignIn:
 
     def _compared_late(self, name: str, password: str, scope: Scope) -> KsqlError | None:
         """Compare a password, unless others that came with it have been wrong meanwhile."""
-        waits = self._brake.refusal(name, address_of(scope))
+        waits = self._throttle.refusal(name, address_of(scope))
         return self._compared(name, password, scope) if waits is None else waits
 
     def _compared(self, name: str, password: str, scope: Scope) -> KsqlError | None:
@@ -229,10 +229,10 @@ class SignIn:
         address = address_of(scope)
         refused = self._users.refusal(name, password)
         if isinstance(refused, Unauthorized):
-            unseen = self._brake.wrong(name, address)
+            unseen = self._throttle.wrong(name, address)
             _note_refusal(name, scope, reason="password", unseen=unseen)
         else:
-            self._brake.right(name, address)
+            self._throttle.right(name, address)
             if refused is not None:
                 _note_refusal(name, scope, reason="roles")
         return refused

@@ -254,7 +254,7 @@ class UpgradeRecorder(UpgradeHistory, UpgradeReports):
 def _mode(upgrade: Upgrade, *, rollback: bool) -> ReplacementKind:
     if rollback:
         return "rollback"
-    return "backfill" if upgrade.mode == "backfill" else "rebuild"
+    return "rebuild" if upgrade.mode == "in_place" else upgrade.mode
 
 
 def _outcome(switch: Switch, now: Millis) -> UpgradeOutcome:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from ksql.kafka.processing_log import *
     from ksql.kafka.ranges import *
     from ksql.kafka.reader import Reader
+    from ksql.kafka.record_versions import *
     from ksql.kafka.registry_client import RegistrySettings, is_registry_property, registry_of
     from ksql.kafka.settings import *
     from ksql.kafka.topic_difference import Counts, TopicDifference, WriteOptions
     from ksql.kafka.topic_integrity import *
     from ksql.kafka.topic_watch import *
     from ksql.kafka.topics import *
-    from ksql.kafka.versions import *
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -48,6 +48,6 @@ else:
             "topic_integrity": "Span TopicIntegrity span_of span_with",
             "topic_watch": "Identities Problems QueryTopics TopicWatch Watched ids_of",
             "topics": "KafkaTopics TopicRecords record_sizes",
-            "versions": "NewerRecord is_changelog versioned",
+            "record_versions": "NewerRecord is_changelog versioned",
         },
     )

@@ -28,7 +28,7 @@ from ksql.kafka.latest_by_key import (
     values_of,
 )
 from ksql.kafka.logs import CLIENT_LOG
-from ksql.kafka.versions import check_versions
+from ksql.kafka.record_versions import check_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

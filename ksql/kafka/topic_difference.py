@@ -20,7 +20,7 @@ from ksql.kafka.producers.limits import fitting
 from ksql.kafka.producers.task_transactions import Transactions
 from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
 from ksql.kafka.reader import Reader
-from ksql.kafka.versions import HEADER, is_changelog, versioned
+from ksql.kafka.record_versions import HEADER, is_changelog, versioned
 from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:

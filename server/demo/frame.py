@@ -1,4 +1,4 @@
-"""The frame of a demo: a service, options, signals, errors, exit status; repeated tasks, memory.
+"""The frame that all demos share: options, the service, signals, exit status, repeated tasks.
 
 The memory in use is that of this process and its descendants: JVMs, Python workers and all.
 """

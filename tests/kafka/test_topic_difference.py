@@ -13,9 +13,9 @@ from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.kafka.producers.worker_producer import RecordRefused
 from ksql.kafka.reader import Reader
+from ksql.kafka.record_versions import HEADER
 from ksql.kafka.settings import KafkaSettings
 from ksql.kafka.topic_difference import Counts, PartitionsDiffer, TopicDifference, WriteOptions
-from ksql.kafka.versions import HEADER
 from ksql.sql.catalog.model import Topic
 from tests.waits import PATIENCE_S
 

@@ -1,4 +1,4 @@
-"""A service's memory saved and brought back: its topics, and its state directory."""
+"""Backup and restore of a service: its topics and its state directory."""
 
 # mypy: implicit-reexport
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The metrics of ``/metrics``, and the looks that they are of."""
+"""The metrics of ``/metrics``, and the observer that samples lags and memory for them."""
 
 # mypy: implicit-reexport
 from __future__ import annotations

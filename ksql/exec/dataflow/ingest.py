@@ -33,7 +33,7 @@ _new = tuple.__new__
 class KeyedRows(NamedTuple):
     """Key columns, then what is carried, of records that are no deletions; None for no row.
 
-    ``sequence_keys`` are those of the records that Kafka has, see ``processors.order``.
+    ``sequence_keys`` are those of the records that Kafka has, see ``operators.order``.
     """
 
     rows: list[Row | None]

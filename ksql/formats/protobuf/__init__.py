@@ -1,4 +1,4 @@
-"""PROTOBUF."""
+"""The schemas and rows of PROTOBUF; the format itself is in ``serde.py``."""
 
 # mypy: implicit-reexport
 from __future__ import annotations

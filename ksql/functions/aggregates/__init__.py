@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ksql.functions.aggregates import choices, gather, moments, sketches, sums
+from ksql.functions.aggregates import choices, collecting, moments, sketches, sums
 from ksql.functions.build import family
 
-FOLDS = family(
+AGGREGATES = family(
     "AGGREGATE",
-    {**sums.ROWS, **moments.ROWS, **choices.ROWS, **gather.ROWS, **sketches.ROWS},
+    {**sums.ROWS, **moments.ROWS, **choices.ROWS, **collecting.ROWS, **sketches.ROWS},
 )

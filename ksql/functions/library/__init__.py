@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ksql.functions.aggregates import FOLDS
+from ksql.functions.aggregates import AGGREGATES
 from ksql.functions.library.arrays import ARRAYS
 from ksql.functions.library.dates import DATES
 from ksql.functions.library.encodings import ENCODINGS
@@ -21,7 +21,7 @@ FAMILIES = (
     ARRAYS,
     DATES,
     ENCODINGS,
-    FOLDS,
+    AGGREGATES,
     JSONS,
     LAMBDAS,
     MAPS,

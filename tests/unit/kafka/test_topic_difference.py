@@ -6,8 +6,8 @@ from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ksql.kafka.record_versions import HEADER
 from ksql.kafka.topic_difference import Counts, difference
-from ksql.kafka.versions import HEADER
 
 NOW_MS = 1_700_000_999_000
 HIDDEN = "_confluent-ksql-default_query_CTAS_X_1-v3-changelog"

@@ -30,7 +30,7 @@ from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
 from qtt.local import LocalServed
 from server.app import create_app
-from server.guesses import Brake
+from server.login_throttle import LoginThrottle
 from server.passwords import hashed
 from server.paths import is_listed
 from server.rightsfile import RIGHTS, BadRights, RightsAlone
@@ -576,8 +576,8 @@ def test_a_follower_does_not_pass_on_who_a_client_says_it_is(tmp_path: Path) -> 
 
 @pytest.fixture
 def standing_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time passes for the brake."""
-    monkeypatch.setattr("server.signin.Brake", lambda: Brake(lambda: 0.0))
+    """No time passes for the throttle."""
+    monkeypatch.setattr("server.signin.LoginThrottle", lambda: LoginThrottle(lambda: 0.0))
 
 
 @pytest.mark.usefixtures("standing_still")

@@ -6,7 +6,7 @@ import pytest
 
 from ksql.core.config import Settings
 from ksql.core.files import Trash
-from ksql.kafka.versions import NewerRecord
+from ksql.kafka.record_versions import NewerRecord
 from ksql.views import store_manager
 from ksql.views.stores.format_upgrade import SETTING, Upgrades
 from ksql.views.stores.formats import KNOWN, UNKNOWN_TIME

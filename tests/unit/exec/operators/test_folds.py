@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from ksql.core.types.model import STRING
 from ksql.exec.operators.folds import Slot, compile_folds
-from ksql.functions.aggregates import gather
-from ksql.functions.aggregates.gather import NothingToUndo
+from ksql.functions.aggregates import collecting
+from ksql.functions.aggregates.collecting import NothingToUndo
 from ksql.functions.spec import AggregateFunction
 from ksql.functions.state_copy import copied
 from tests.unit.exec.operators.support import COUNT, FUSSY, SUM, refused, slots
 
-_, HISTOGRAM = gather.ROWS["HISTOGRAM"]
-COLLECT_LIST = gather.ROWS["COLLECT_LIST"][1].make((STRING,), (), {})
+_, HISTOGRAM = collecting.ROWS["HISTOGRAM"]
+COLLECT_LIST = collecting.ROWS["COLLECT_LIST"][1].make((STRING,), (), {})
 LIST = AggregateFunction(("T",), "ARRAY<T>", init=list, step=lambda s, x: [*s, x], skips_null=False)
 
 

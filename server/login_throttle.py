@@ -1,4 +1,4 @@
-"""A brake on guesses of passwords: after some wrong ones a name at an address has to wait.
+"""A throttle on guesses of passwords: after some wrong ones a name at an address has to wait.
 
 The wait doubles with each wrong password. It is the client that waits: a request in the meantime
 is refused at once, and its password is not looked at. The same name at another address is not
@@ -87,7 +87,7 @@ class _Entries:
         self._kept.pop(key, None)
 
 
-class Brake:
+class LoginThrottle:
     """Which names and addresses have to wait; for any number of threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

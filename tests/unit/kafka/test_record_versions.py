@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ksql.kafka.versions import (
+from ksql.kafka.record_versions import (
     HEADER,
     VERSION,
     NewerRecord,

@@ -1,4 +1,4 @@
-"""The version of a record in a changelog, in a header of its own.
+"""The format version of a changelog's records, in a header; records of a newer format are refused.
 
 A changelog is the topic in which the query of a SOURCE TABLE keeps its rows: only the service
 writes and reads it. Other topics are their users', and their records get no header.
