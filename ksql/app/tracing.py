@@ -1,7 +1,7 @@
 """Spans for OpenTelemetry, where ``ksql.tracing.enable`` asks for them.
 
-The SDK's own variables (``OTEL_..``) say where spans go and how many are kept. It is imported by
-nothing but this module, and only then.
+The SDK's own variables (``OTEL_..``) say where spans go and how many are kept. Only ``otel.py``
+imports it, and only then.
 Source: docs/operations.md#traces; OpenTelemetry specification, semantic conventions.
 """
 

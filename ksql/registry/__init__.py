@@ -1,4 +1,4 @@
-"""The embedded schema registry: Confluent's rules and REST interface over the ledger's database."""
+"""The embedded schema registry: Confluent's rules and REST interface over a topic of the service."""
 
 # mypy: implicit-reexport
 from __future__ import annotations

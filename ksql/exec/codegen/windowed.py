@@ -1,4 +1,4 @@
-"""The ingest of a task where records are combined by group and window; see ``processors.panes``."""
+"""The ingest of a task where records are combined by group and window; see ``operators.panes``."""
 
 from __future__ import annotations
 
