@@ -215,11 +215,10 @@ _LATE = "late record for the window starting at {}"
 
 
 def logged_rows(record: Record) -> Iterable[Row]:
-    """Yield the row to log for a record; for each one that a state stands for the group's key.
+    """Yield the row to log for a record, or for each one that a state stands for: the group's key.
 
-    Where there are no arguments it is the key, too. Each is a tuple of its own.
+    A state has no arguments, and which records it stands for depends on the micro-batches. So no
+    record shows its arguments. Each row is a tuple of its own.
     """
-    if record.row:
-        return (record.row,)
     count = 1 if record.old is None else record.old[-1]
     return (tuple(unpack(record.key)) for _ in range(count))

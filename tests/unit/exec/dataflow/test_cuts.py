@@ -56,3 +56,9 @@ def test_a_difference_is_found_and_made_small():
     assert [event.cut for event in small.events][1:] == [True]
     assert "b'2'" in difference(small, program)
     assert str(small.events[1]).startswith("--- cut\nS0/0")
+
+
+@pytest.mark.parametrize(("seed", "shape"), [(34, "tumbling"), (35, "hopping")])
+def test_a_late_record_of_final_windows_is_logged_alike_in_all_batches(seed, shape):
+    """Some stand for themselves, others are in a state that has no arguments."""
+    check(seed, Tally(), shape=shape)
