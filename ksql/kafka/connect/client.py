@@ -5,8 +5,10 @@ Source: Apache Kafka documentation, Kafka Connect, REST API.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,7 +21,7 @@ from ksql.kafka.connect import errors as err
 from ksql.kafka.connect import model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ksql.kafka.connect.model import (
         Config,
@@ -50,28 +52,42 @@ class _Answer:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request to one worker.
+
+    It takes the connection within ``connect_s`` seconds. ``deadline`` is that of its answer, as
+    ``time.monotonic`` counts.
+    """
+
+    url: str
+    method: str
+    path: str
+    body: Mapping[str, Any] | None
+    connect_s: float
+    deadline: float
+
+
 class ConnectClient:
     """Kafka Connect as statements use it; for any number of threads.
 
     Every method may raise ConnectUnreachable, ConnectTooSlow, ConnectBroke, NotConnect,
     ConnectForbids, ConnectBusy, ConnectRejects and ConnectFailed. An embedded worker that cannot be
-    reached is ConnectStarting: it is started again.
+    reached is ConnectStarting: it is started again. Of several workers the next one is taken when
+    one takes no connection.
     """
 
     def __init__(self, settings: ConnectSettings) -> None:
-        self.url = settings.url
+        self.urls = settings.urls
         self.embedded = settings.embedded
         self._timeout_s = settings.timeout_s
         self._credentials = settings.credentials
-        self._http = httpx.Client(
-            timeout=settings.timeout_s,
-            verify=settings.tls or False,  # without it the address is http
-            trust_env=False,
-            headers={"accept": "application/json"},
-        )
+        self._tls = settings.tls
 
-    def close(self) -> None:
-        self._http.close()
+    @property
+    def url(self) -> str:
+        """The address of the worker that is asked first: the one that took a connection last."""
+        return self.urls[0]
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all connectors, sorted."""
@@ -164,9 +180,10 @@ class ConnectClient:
 
     def is_ready(self) -> bool:
         """Return whether a worker takes requests; for the embedded one."""
+        deadline = time.monotonic() + self._timeout_s
         try:
-            return self._http.get(f"{self.url}/health").status_code == HTTPStatus.OK
-        except httpx.HTTPError:
+            return self._sent("GET", "/health", None, deadline)[0] == HTTPStatus.OK
+        except KsqlError:
             return False
 
     # --- requests
@@ -201,30 +218,64 @@ class ConnectClient:
     def _sent(
         self, method: str, path: str, body: Mapping[str, Any] | None, deadline: float
     ) -> tuple[int, bytes]:
-        changing = method in ("POST", "DELETE")
-        auth = None if self._credentials is None else self._credentials()
-        more: dict[str, Any] = {} if auth is None else {"auth": auth}
-        slow = err.ConnectTooSlow(self.url, self._timeout_s, changing=changing)
-        content = bytearray()
+        """Send it to the first worker that takes a connection; later requests begin with that one.
+
+        What a worker has taken is sent to no other: it may have been carried out.
+        """
+        urls = self.urls
+        for place, url in enumerate(urls):
+            # one that takes no connection leaves time for those behind it
+            connect_s = max(0.0, deadline - time.monotonic()) / (len(urls) - place)
+            request = _Request(url, method, path, body, connect_s, deadline)
+            try:
+                sent = asyncio.run(self._exchanged(request))
+            except err.ConnectUnreachable:
+                if place == len(urls) - 1:
+                    raise
+                continue
+            if place:
+                self.urls = (*urls[place:], *urls[:place])
+            return sent
+        raise AssertionError("there is at least one address")
+
+    async def _exchanged(self, request: _Request) -> tuple[int, bytes]:
+        """Send it and take the whole answer, however slowly it comes, until the deadline."""
+        url, changing = request.url, request.method in ("POST", "DELETE")
         try:
-            with self._http.stream(method, self.url + path, json=body, **more) as answer:
-                for part in answer.iter_bytes():
-                    content += part
-                    if time.monotonic() > deadline:
-                        raise slow
-                    if len(content) > _MOST_BYTES:
-                        raise err.NotConnect(self.url, path, answer.status_code, bytes(content))
-                return answer.status_code, bytes(content)
+            async with asyncio.timeout(request.deadline - time.monotonic()):
+                return await self._answer(request)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             if self.embedded:  # it has just ended, and is started again
                 raise err.ConnectStarting(_reason(error)) from error
-            raise err.ConnectUnreachable(self.url, _reason(error)) from error
-        except httpx.TimeoutException as error:
-            raise slow from error
+            raise err.ConnectUnreachable(url, _reason(error)) from error
+        except TimeoutError as error:
+            raise err.ConnectTooSlow(url, self._timeout_s, changing=changing) from error
         except httpx.HTTPError as error:
-            raise err.ConnectBroke(self.url, _reason(error), changing=changing) from error
+            raise err.ConnectBroke(url, _reason(error), changing=changing) from error
         except httpx.InvalidURL as error:
-            raise err.ConnectUnreachable(self.url, str(error)) from error
+            raise err.ConnectUnreachable(url, str(error)) from error
+
+    async def _answer(self, request: _Request) -> tuple[int, bytes]:
+        auth = None if self._credentials is None else self._credentials()
+        more: dict[str, Any] = {} if auth is None else {"auth": auth}
+        content = bytearray()
+        http = httpx.AsyncClient(
+            timeout=httpx.Timeout(None, connect=request.connect_s),
+            verify=self._tls or False,  # without it the address is http
+            trust_env=False,
+            headers={"accept": "application/json"},
+        )
+        whole = request.url + request.path
+        async with (
+            http,
+            http.stream(request.method, whole, json=request.body, **more) as answer,
+        ):
+            async for part in answer.aiter_bytes():
+                content += part
+                if len(content) > _MOST_BYTES:
+                    said = bytes(content)
+                    raise err.NotConnect(request.url, request.path, answer.status_code, said)
+            return answer.status_code, bytes(content)
 
     def _error(
         self, path: str, status: int, content: bytes, name: str, secret: Config

@@ -56,9 +56,7 @@ class Connect:
         """Have what runs here end; does not wait."""
 
     def close(self) -> None:
-        """End what runs here, and close the connections."""
-        if self._client is not None:
-            self._client.close()
+        """End what runs here."""
 
 
 class WatchedConnect(Connect):
@@ -75,7 +73,7 @@ class WatchedConnect(Connect):
 
         Raises: as ``EmbeddedConnect.start``.
         """
-        super().__init__(ConnectSettings(worker.start(), timeout_s, embedded=True))
+        super().__init__(ConnectSettings((worker.start(),), timeout_s, embedded=True))
         self._worker, self._timeout_s = worker, timeout_s
         self._ready = threading.Event()
         self._lock = threading.Lock()
@@ -130,10 +128,8 @@ class WatchedConnect(Connect):
 
     def _follow(self, url: str) -> None:
         """Have the client speak to the worker's present address."""
-        former = super().client()
-        if url != former.url:
-            self._client = ConnectClient(ConnectSettings(url, self._timeout_s, embedded=True))
-            former.close()
+        if url != super().client().url:
+            self._client = ConnectClient(ConnectSettings((url,), self._timeout_s, embedded=True))
 
     def begin_end(self) -> None:
         self._watch.end()

@@ -57,10 +57,11 @@ def _user_in(file: Path) -> tuple[str, str]:
 class ConnectSettings:
     """Where Kafka Connect is; ``embedded`` says whether this server runs it.
 
-    ``credentials`` gives the user and the password for the next request.
+    ``urls`` are the addresses of workers of one group, at least one. ``credentials`` gives
+    the user and the password for the next request.
     """
 
-    url: str
+    urls: tuple[str, ...]
     timeout_s: float = 5.0
     credentials: Callable[[], tuple[str, str]] | None = None
     tls: ssl.SSLContext | None = None
@@ -88,18 +89,25 @@ def is_embedded(settings: Settings) -> bool:
 def connect_settings(settings: Settings) -> ConnectSettings | None:
     """Return where another Kafka Connect is; None if no address is stated.
 
+    The setting has the addresses of its workers, divided by commas.
+
     Raises: BadConnectSetting, BadCredentials, NoPemStore, BadKeyStore, BadTrustStore.
     """
-    url = settings.text(URL)
-    if not url:
+    urls = tuple(url.rstrip("/") for url in comma_list(settings.text(URL)))
+    if not urls:
         return None
+    for url in urls:
+        if not _is_address(url):
+            raise BadConnectSetting(
+                URL, f"is no address: {without_secrets(url)}", "Write it as http://HOST:8083."
+            )
+    tls = _tls(settings) if any(url.startswith("https") for url in urls) else None
+    return ConnectSettings(urls, answer_within_s(settings), _credentials(settings), tls)
+
+
+def _is_address(url: str) -> bool:
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadConnectSetting(
-            URL, f"is no address: {without_secrets(url)}", "Write it as http://HOST:8083."
-        )
-    tls = _tls(settings) if parts.scheme == "https" else None
-    return ConnectSettings(url.rstrip("/"), answer_within_s(settings), _credentials(settings), tls)
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def answer_within_s(settings: Settings) -> float:

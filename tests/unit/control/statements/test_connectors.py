@@ -156,7 +156,7 @@ class TestCreate:
         assert "look with SHOW CONNECTORS;" in body["message"]
 
     def test_an_embedded_worker_makes_the_topics_of_sources(self, world, fake):
-        settings = ConnectSettings(fake.url, embedded=True)
+        settings = ConnectSettings((fake.url,), embedded=True)
         world.services.connect = Connect(settings)
         world.run(CREATE + "CREATE SINK CONNECTOR s WITH ('connector.class'='FileStreamSink');")
         assert fake.connectors["lines"]["topic.creation.default.partitions"] == "-1"

@@ -152,6 +152,16 @@ def trickles(handler):
             time.sleep(0.02)
 
 
+def trickles_headers(handler):
+    """An answer whose head comes byte by byte, and never ends."""
+    handler.send_response(200)
+    handler.flush_headers()
+    with contextlib.suppress(OSError):
+        while True:
+            handler.wfile.write(b"x")
+            time.sleep(0.02)
+
+
 def handler_of(fake):
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, *_):

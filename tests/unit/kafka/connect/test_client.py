@@ -44,6 +44,7 @@ from tests.unit.kafka.connect.fake import (
     says,
     sleeps,
     trickles,
+    trickles_headers,
 )
 
 SOURCE = {"connector.class": FILE_SOURCE, "file": "/tmp/in", "topic": "lines"}
@@ -63,9 +64,7 @@ def fake():
 
 @pytest.fixture
 def client(fake):
-    client = client_of(fake.url)
-    yield client
-    client.close()
+    return client_of(fake.url)
 
 
 def answers(status, message):
@@ -174,8 +173,29 @@ class TestFailures:
         assert "hunter2" not in caught.value.text()
         assert "ksql.connect.url" in caught.value.hint
 
+    def test_the_next_worker_is_taken_when_one_takes_no_connection(self, fake):
+        client = client_of(f"http://127.0.0.1:9, {fake.url}/")
+        assert client.names() == ()
+        assert client.url == fake.url  # the next request begins there
+        client.create("c", SOURCE)
+        assert [method for method, *_ in fake.requests] == ["GET", "POST"]
+
+    def test_a_worker_that_takes_a_request_is_the_only_one(self, fake):
+        """It may have been carried out: another worker would do it twice."""
+        with running() as other:
+            client = client_of(f"{other.url},{fake.url}")
+            other.instead("POST", "/connectors", dies)
+            with pytest.raises(ConnectBroke):
+                client.create("c", SOURCE)
+        assert fake.requests == []
+        assert client.names() == ()  # the other one has ended
+
+    def test_none_of_several_workers_listens(self):
+        with pytest.raises(ConnectUnreachable):
+            client_of("http://127.0.0.1:9,http://127.0.0.1:10").names()
+
     def test_an_embedded_worker_that_has_just_ended_comes_back(self):
-        settings = ConnectSettings("http://127.0.0.1:9", embedded=True)
+        settings = ConnectSettings(("http://127.0.0.1:9",), embedded=True)
         with pytest.raises(ConnectStarting):
             ConnectClient(settings).names()
 
@@ -195,7 +215,7 @@ class TestFailures:
         with pytest.raises(ConnectBusy):
             client_of(fake.url, ksql__connect__request__timeout__ms="300").names()
 
-    @pytest.mark.parametrize("slow", [sleeps(2), trickles])
+    @pytest.mark.parametrize("slow", [sleeps(2), trickles, trickles_headers])
     def test_an_answer_that_does_not_come_in_time(self, fake, slow):
         fake.instead("GET", "/connectors", slow)
         with pytest.raises(ConnectTooSlow, match=r"did not answer within 0\.2 s"):
@@ -334,7 +354,7 @@ class TestSettings:
         assert connect_settings(Settings({})) is None
         check_connect(Settings({}))
 
-    @pytest.mark.parametrize("url", ["localhost:8083", "ftp://x", "http://"])
+    @pytest.mark.parametrize("url", ["localhost:8083", "ftp://x", "http://", "http://x:1,y:2"])
     def test_what_is_no_address(self, url):
         with pytest.raises(BadConnectSetting, match="is no address"):
             check_connect(Settings({"ksql.connect.url": url}))
