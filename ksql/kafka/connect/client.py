@@ -224,7 +224,7 @@ class ConnectClient:
         """
         urls = self.urls
         for place, url in enumerate(urls):
-            # one that takes no connection leaves time for those behind it
+            # one that takes no connection leaves time for those after it
             connect_s = max(0.0, deadline - time.monotonic()) / (len(urls) - place)
             request = _Request(url, method, path, body, connect_s, deadline)
             try:
