@@ -51,6 +51,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 public class KafkaRanges implements TableProvider {
     static final String RANGES = "rangesOnly";
     private static final String EMPTY_BATCH = "emptyBatch";
+    private static final String NO_OFFSETS = "{}";
     static final String GATE = "gate";
     static final StructType SCHEMA = new StructType()
         .add("topic", DataTypes.StringType)
@@ -166,6 +167,7 @@ public class KafkaRanges implements TableProvider {
         private final Upstreams upstreams;
         private final Rest rest;
         private volatile Offset begin;
+        private Look waiting;
 
         RangeStream(KafkaMicroBatchStream kafka, boolean ranges, Ways ways) {
             this.kafka = kafka;
@@ -219,47 +221,68 @@ public class KafkaRanges implements TableProvider {
                 if (rest.holds(start.json())) {
                     return start;
                 }
-                end = look(start, limit, most);
+                end = next(start, limit, most);
             } while (start.equals(end) && rest.isWoken());
             return end;
         }
 
-        private Offset look(Offset start, ReadLimit limit, long most) {
+        /** What a look has found: the end of a batch, and the time up to which all is processed then. */
+        private record Look(Offset start, Offset end, long until, Upstreams.Seen seen, String latest) {}
+
+        /** A look whose batch waits for its turn holds until then: what comes later may belong to a later turn. */
+        private Offset next(Offset start, ReadLimit limit, long most) {
+            Look found = waiting != null && waiting.start().equals(start) ? waiting : look(start, limit, most);
+            waiting = null;
+            if (found.latest() == null) {
+                return found.end();
+            }
+            Upstreams.Seen seen = found.seen();
+            Offset end = clipped(start, found.end());
+            if (!end.equals(start)) {
+                seen = upstreams.look();
+                long turn = upstreams.turn(found.until());
+                if (turn == Progress.NOTHING) {
+                    waiting = found;
+                    rest.looked(start.json(), start.json(), NO_OFFSETS, seen);
+                    return start;
+                }
+                end = turn < found.until()
+                    ? kafka.deserializeOffset(cut.before(turn, start.json(), end.json(), most)) : end;
+                upstreams.planned(turn, !end.equals(start), cut);
+            } else {
+                upstreams.planned(found.until(), false, cut);
+            }
+            rest.looked(start.json(), end.json(), found.latest(), seen);
+            return end;
+        }
+
+        private Look look(Offset start, ReadLimit limit, long most) {
             Upstreams.Seen seen;
             Offset end;
             int tries = 0;
+            long since;
             do { // one that has begun a batch meanwhile may have written a part of it before the end
+                since = upstreams.since();
                 seen = upstreams.look();
                 end = clipped(start, kafka.latestOffset(start, limit));
             } while (upstreams.changedSince(seen) && ++tries < Upstreams.TRIES);
             Offset written = kafka.reportLatestOffset();
             if (end == null || written == null) {
-                return end;
+                return new Look(start, end, Progress.NOTHING, seen, null);
             }
             Offset latest = clipped(start, written);
             if (!end.equals(latest)) {
                 upstreams.behind();
             }
-            long reached = Progress.ALL;
+            long until = Progress.ALL;
             if (!end.equals(latest) || !seen.isFree()) {
                 TimeCut.End found = cut.end(start.json(), latest.json(), most, seen);
                 end = kafka.deserializeOffset(found.offsets());
-                reached = found.until();
+                until = found.until();
             }
-            if (!end.equals(start)) {
-                long turn = upstreams.turn(reached);
-                if (turn == Progress.NOTHING) {
-                    rest.looked(start.json(), start.json(), written.json(), seen);
-                    return start;
-                }
-                if (turn < reached) {
-                    end = kafka.deserializeOffset(cut.before(turn, start.json(), end.json(), most));
-                    reached = turn;
-                }
-            }
-            upstreams.planned(reached, !end.equals(start), cut);
-            rest.looked(start.json(), end.json(), written.json(), seen);
-            return end;
+            boolean isTimed = until == Progress.ALL && !end.equals(start) && upstreams.isWatched();
+            upstreams.looked(since, isTimed ? cut.after(start.json(), end.json()) : until, !end.equals(start));
+            return new Look(start, end, until, seen, written.json());
         }
 
         private Offset clipped(Offset start, Offset end) {

@@ -67,6 +67,8 @@ public final class Progress {
     private final Deque<Upstream.Batch> finished = new ArrayDeque<>(); // the last one first
     private boolean inBatch;
     private final Turn turn = new Turn();
+    private final Freshness fresh = new Freshness();
+    private long wanted;
     private boolean alone;
     private long batches;
     private long idleSinceMs;
@@ -150,6 +152,7 @@ public final class Progress {
             known.starting = false;
             known.worked = false;
             known.turn.leave();
+            known.fresh.leave();
             known.doneUntil = known.doneUntil == ALL ? NOTHING : known.doneUntil;
             known.plannedUntil = known.plannedUntil == ALL ? NOTHING : known.plannedUntil;
             Progress.class.notifyAll();
@@ -171,6 +174,7 @@ public final class Progress {
         if (known != null) {
             known.inBatch = false;
             known.turn.leave();
+            known.fresh.leave();
             known.target = NOTHING;
             known.stopped = false;
             known.starting = false;
@@ -191,6 +195,7 @@ public final class Progress {
                 known.alone = false;
                 known.plannedUntil = known.doneUntil;
                 known.endsBefore = Map.of();
+                known.fresh.plan();
             }
             known.batches++;
             known.stopped = false;
@@ -215,10 +220,11 @@ public final class Progress {
                 known.written = written;
                 known.writtenAtMs = nowMs;
             }
-            if (known.inBatch && written != null) {
-                known.note(query, known.endsBefore, written);
-            }
             if (known.inBatch) {
+                known.fresh.done(known.plannedUntil == ALL);
+                if (written != null) {
+                    known.note(query, known.endsBefore, written);
+                }
                 known.doneUntil = known.plannedUntil;
                 known.inBatch = false;
                 known.worked = true;
@@ -261,16 +267,18 @@ public final class Progress {
     public static synchronized void planned(String query, long until, Map<TopicPartition, Long> ends) {
         Progress known = QUERIES.get(query);
         if (known != null) {
-            known.plannedUntil = until;
+            known.plannedUntil = known.fresh.isStep(until) ? ALL : until;
             known.inBatch = ends != null;
             known.turn.leave();
+            known.fresh.plan();
             if (ends == null) {
                 known.target = until;
+                known.fresh.done(known.plannedUntil == ALL);
                 known.note(query, Map.of(), Map.of());
-                known.doneUntil = until;
+                known.doneUntil = known.plannedUntil;
                 known.worked = true;
             } else {
-                known.beside();
+                known.beside(isWatched(query));
                 known.endsBefore = ends;
                 known.batches++;
             }
@@ -282,19 +290,20 @@ public final class Progress {
     private void note(String query, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
         if (!sink.isEmpty() && (doneUntil != ALL || isShared(query))) {
             SharedTopic topic = SHARED.computeIfAbsent(sink, any -> new SharedTopic());
-            topic.add(new SharedTopic.Portion(id, plannedUntil, from, to, alone));
+            long until = plannedUntil == ALL ? fresh.reached() : plannedUntil;
+            topic.add(new SharedTopic.Portion(id, until, from, to, alone, fresh.since(), fresh.asOf()));
         }
     }
 
     /**
-     * A batch begins: of those that run at one time none is alone. Nor is one of records as they arrive.
+     * A batch begins: of those that run at one time none is alone. Nor is one of live records that nobody reads.
      * Those that read what comes of the topic count here: they write it without waiting for a turn.
      */
-    private void beside() {
+    private void beside(boolean isWatched) {
         List<Progress> others = QUERIES.values().stream()
             .filter(each -> isBeside(each) && !each.stopped).toList();
-        boolean isBacklog = doneUntil != ALL || others.stream().anyMatch(each -> each.doneUntil != ALL);
-        alone = others.isEmpty() || isBacklog && others.stream().noneMatch(each -> each.inBatch);
+        boolean isInTurn = isWatched || doneUntil != ALL || others.stream().anyMatch(each -> each.doneUntil != ALL);
+        alone = others.isEmpty() || isInTurn && others.stream().noneMatch(each -> each.inBatch);
         others.forEach(each -> each.alone = false);
     }
 
@@ -325,6 +334,9 @@ public final class Progress {
      * One that had processed all does not wait for those that have not; only two batches do not run
      * at one time then, so that it is known who has written what.
      *
+     * <p>If somebody reads the topic, live records are written in such steps, too. What another one had
+     * processed is not all any more, once this one has found records: that one has to look again first.
+     *
      * <p>Who has to wait only for the end of another one's batch is the next: a query that has its batches one
      * right after the other gives way to it.
      *
@@ -337,9 +349,14 @@ public final class Progress {
         if (others.isEmpty()) {
             return until;
         }
-        known.aim(until);
-        long limit = known.limit(others, until);
-        if (limit < until && limit <= known.doneUntil) { // else it goes on, maybe with more of one time
+        boolean isLive = known.doneUntil == ALL && until == ALL && known.fresh.isWaiting();
+        long end = isLive ? known.fresh.end() : until;
+        known.aim(end);
+        List<Progress> unlooked = others.stream().filter(each -> known.isAheadOf(each, nowMs)).toList();
+        unlooked.forEach(each -> each.want(known.fresh.lookEnd()));
+        long limit = known.limit(others, end, isLive);
+        long done = isLive ? known.fresh.reached() : known.doneUntil;
+        if (!unlooked.isEmpty() || limit < end && limit <= done) { // else it goes on, maybe with more of one time
             known.turn.leave();
             return NOTHING;
         }
@@ -348,23 +365,97 @@ public final class Progress {
             return NOTHING;
         }
         known.aim(limit);
+        known.fresh.take(limit, isLive);
         known.turn.take();
-        return limit;
+        return limit == end ? until : limit;
     }
 
-    private long limit(List<Progress> others, long until) {
-        long limit = until;
+    private long limit(List<Progress> others, long end, boolean isLive) {
+        long limit = end;
         for (Progress other : others) {
             if (doneUntil != ALL && other.doneUntil != ALL) {
                 limit = Math.min(limit, other.starting ? NOTHING : step(other));
+            } else if (isLive && other.doneUntil == ALL) {
+                limit = Math.min(limit, fresh.step(other.fresh, other.target));
             }
         }
         return limit;
     }
 
-    /** Whether the other one is in a batch, or comes first; but not if both have processed all. */
+    /** Whether it has found records, and the other one, which had processed all, has not looked since. */
+    private boolean isAheadOf(Progress other, long nowMs) {
+        return fresh.isWaiting() && other.doneUntil == ALL && fresh.isAheadOf(other.fresh)
+            && fresh.waitsMs(nowMs) <= Math.max(waitMs, START_MS);
+    }
+
+    /** Whether the other one is in a batch, or comes first; but not if both have processed all and nobody reads it. */
     private boolean givesWay(Progress other, long nowMs) {
-        return !(doneUntil == ALL && other.doneUntil == ALL) && (other.inBatch || turn.isAfter(other.turn, nowMs));
+        boolean isUnread = doneUntil == ALL && other.doneUntil == ALL && !fresh.isWaiting();
+        return !isUnread && (other.inBatch || turn.isAfter(other.turn, nowMs));
+    }
+
+    /** It and all upstream of it are to look again, unless they have since that number was given. */
+    private void want(long number) {
+        if (wanted < number) {
+            wanted = number;
+            writers(this).forEach(each -> each.want(number));
+            Progress.class.notifyAll();
+        }
+    }
+
+    private static List<Progress> writers(Progress reader) {
+        return QUERIES.values().stream().filter(each -> each != reader && reader.sources.contains(each.sink)).toList();
+    }
+
+    /** Whether somebody waits for its next look, and those upstream have had theirs. */
+    public static synchronized boolean isWanted(String query) {
+        Progress known = QUERIES.get(query);
+        return known != null && known.isUnlooked(known.wanted) && !known.fresh.isWaiting()
+            && writers(known).stream().noneMatch(each -> each.isUnlooked(known.wanted));
+    }
+
+    /** Whether it had processed all, and may not have what has arrived until that number was given. */
+    private boolean isUnlooked(long number) {
+        return doneUntil == ALL && !stopped && fresh.since() < number;
+    }
+
+    /**
+     * A number for a look that begins: what those upstream have not seen, it does not see either.
+     */
+    public static synchronized long since(String query, long nowMs) {
+        return upstream(query, nowMs).values().stream().filter(each -> each.until() == ALL)
+            .mapToLong(Upstream::since).reduce(Freshness.next(), Math::min);
+    }
+
+    /**
+     * A look has found something, or nothing.
+     *
+     * @param since the number at its beginning
+     * @param time the time after the last record to process; {@link #ALL} if not {@link #isWatched}
+     */
+    public static synchronized void looked(String query, long since, long time, boolean isFound, long nowMs) {
+        Progress known = QUERIES.get(query);
+        if (known != null) {
+            known.fresh.look(since, time, isFound && isWatched(query), nowMs);
+        }
+    }
+
+    /** Whether another query reads what this one and others write. */
+    public static synchronized boolean isWatched(String query) {
+        return isShared(query) && hasReaders(query);
+    }
+
+    /** The topics to read in which one writer is ahead of another one, and how far those are. */
+    public static synchronized Map<String, Long> open(String query, long nowMs) {
+        Map<String, Set<String>> writers = new HashMap<>();
+        Map<String, Long> since = new HashMap<>();
+        upstream(query, nowMs).values().forEach(each -> {
+            writers.computeIfAbsent(each.sink(), any -> new HashSet<>()).add(each.id());
+            since.merge(each.sink(), each.since(), Long::sum);
+        });
+        since.keySet().removeIf(topic -> writers.get(topic).size() < 2
+            || !SHARED.containsKey(topic) || !SHARED.get(topic).isOpen(writers.get(topic)));
+        return since;
     }
 
     /** How far it may go beside another one: not at all if that is behind, as far as that is, or will be next. */
@@ -381,10 +472,11 @@ public final class Progress {
 
     /** How far the other writers of its topic are, as far as {@link #turn} looks at it. */
     public static synchronized List<List<Object>> others(String query, long nowMs) {
+        Progress known = QUERIES.get(query);
         return otherWriters(query, nowMs).stream()
             .map(each -> List.<Object>of(
                 each.id, each.target, each.doneUntil, each.inBatch || each.turn.isTaken(), each.turn.isQueued(),
-                each.starting))
+                each.starting, known.isAheadOf(each, nowMs), each.fresh.isWaiting(), each.fresh.reached()))
             .toList();
     }
 
@@ -433,7 +525,8 @@ public final class Progress {
                 boolean marked = nowMs - each.writtenAtMs > reader.waitMs;
                 found.put(name, new Upstream(
                     each.until(), each.inBatch ? each.endsBefore : Map.of(), each.written, marked,
-                    isShared(name) ? List.copyOf(each.finished) : List.of(), each.batches, each.id, each.sink));
+                    isShared(name) ? List.copyOf(each.finished) : List.of(), each.batches, each.id, each.sink,
+                    each.fresh.since()));
             }
         });
         return found;

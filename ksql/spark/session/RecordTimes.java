@@ -11,7 +11,7 @@ import org.apache.kafka.common.TopicPartition;
 /** The times of a partition's records, as far as they were looked at: those to read, and the last ones before. */
 final class RecordTimes {
     static final Duration POLL = Duration.ofMillis(100);
-    private static final long FIRST_LOOK_BACK = 16;
+    static final long FIRST_LOOK_BACK = 16;
     private static final long LOOK_BACK = 1_000;
     private static final int TAKEN = 5;
 

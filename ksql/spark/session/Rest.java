@@ -64,11 +64,15 @@ final class Rest {
         }
         long next = now / triggerMs * triggerMs + triggerMs;
         try {
-            woken = arrivals.await(ends, () -> !seen.equals(upstreams.look()), next - LEFT_MS);
+            woken = arrivals.await(ends, this::isChanged, next - LEFT_MS);
             return !woken;
         } catch (InterruptedException end) {
             throw Consumers.interrupted(end);
         }
+    }
+
+    private boolean isChanged() {
+        return upstreams.isWanted() || !seen.equals(upstreams.look());
     }
 
     /** Whether something ended its wait: a look that finds nothing all the same is followed by another wait. */

@@ -49,7 +49,8 @@ final class Rounds {
 
     /** Whether it is {@link #limit} that says how far this topic is read. */
     boolean limits(String topic) {
-        return writers.containsKey(topic) && behind.containsKey(topic);
+        return writers.containsKey(topic)
+            && (behind.containsKey(topic) || topics.get(topic).isOpen(writers.get(topic)));
     }
 
     /**
@@ -66,7 +67,7 @@ final class Rounds {
             for (String topic : writers.keySet()) {
                 if (limits(topic)) {
                     last.put(topic, last(of(topic), before, to));
-                    until = Math.min(until, last.get(topic).until());
+                    until = behind.containsKey(topic) ? Math.min(until, last.get(topic).until()) : until;
                 }
             }
         } while (until < before);

@@ -23,9 +23,7 @@ final class SharedTopic {
     private static final int KEPT = 1_024;
 
     private final Deque<Portion> portions = new ArrayDeque<>();
-    private final Map<String, Long> before = new HashMap<>(); // how far each writer was before the first portion
-    private final Map<String, Long> written = new HashMap<>(); // the same of what it had written until then
-    private final Map<String, Long> reached = new HashMap<>(); // how far each writer is
+    private final Map<String, State> before = new HashMap<>(); // of each writer before the first portion
 
     /**
      * What a query has written in a batch, or that it had nothing to write up to some time.
@@ -33,11 +31,30 @@ final class SharedTopic {
      * @param until the time up to which it had processed its inputs then
      * @param from where the topic ended before; empty if it has written nothing
      * @param alone whether no other query wrote meanwhile
+     * @param since, asOf all that had arrived by the one number is processed then, and nothing that came
+     *     after the other one
      */
     record Portion(
-            String writer, long until, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, boolean alone) {
+            String writer, long until, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, boolean alone,
+            long since, long asOf) {
         boolean isEmpty() {
             return from.equals(to);
+        }
+    }
+
+    /** How far a writer is, and what it has written last. */
+    private record State(long until, long since, long writtenUntil, long writtenAsOf) {
+        static final State UNKNOWN = new State(Progress.NOTHING, 0, Progress.NOTHING, 0);
+
+        State after(Portion next) {
+            return next.isEmpty()
+                ? new State(next.until(), next.since(), writtenUntil, writtenAsOf)
+                : new State(next.until(), next.since(), next.until(), next.asOf());
+        }
+
+        /** Whether what it will write is after all that the other one has written. */
+        boolean isAfter(State other) {
+            return until != Progress.ALL && until >= other.writtenUntil || since >= other.writtenAsOf;
         }
     }
 
@@ -56,38 +73,61 @@ final class SharedTopic {
     record Lane(long start, long end, int writer) implements Serializable {}
 
     void add(Portion portion) {
-        if (portion.isEmpty() && reached.getOrDefault(portion.writer(), Progress.NOTHING) == portion.until()) {
+        if (portion.isEmpty() && replace(portion)) {
             return;
         }
-        reached.put(portion.writer(), portion.until());
         portions.add(portion);
         if (portions.size() > KEPT) {
-            advance(portions.remove(), before, written);
+            advance(before, portions.remove());
         }
     }
 
-    private static void advance(Portion portion, Map<String, Long> until, Map<String, Long> written) {
-        until.put(portion.writer(), portion.until());
-        if (!portion.isEmpty()) {
-            written.put(portion.writer(), portion.until());
+    /** Replaces the same of the writer, if nothing was written since; returns whether it was there. */
+    private boolean replace(Portion empty) {
+        Deque<Portion> last = new ArrayDeque<>();
+        boolean isKnown = false;
+        while (!isKnown && !portions.isEmpty() && portions.getLast().isEmpty()) {
+            Portion each = portions.removeLast();
+            isKnown = each.writer().equals(empty.writer()) && each.until() == empty.until();
+            last.push(isKnown ? empty : each);
         }
+        portions.addAll(last);
+        return isKnown;
+    }
+
+    private static void advance(Map<String, State> states, Portion portion) {
+        states.merge(portion.writer(), State.UNKNOWN.after(portion), (known, any) -> known.after(portion));
     }
 
     /** The rounds of those writers, in their order. */
     List<Round> rounds(Set<String> writers) {
         List<Round> rounds = new ArrayList<>();
-        Map<String, Long> until = new HashMap<>(before);
-        Map<String, Long> last = new HashMap<>(written);
+        Map<String, State> states = new HashMap<>(before);
         Map<TopicPartition, Long> ends = new HashMap<>();
         for (Portion each : portions) {
-            advance(each, until, last);
+            advance(states, each);
             ends.putAll(each.to());
-            long all = writers.stream().mapToLong(one -> until.getOrDefault(one, Progress.NOTHING)).min().orElse(Progress.ALL);
-            if (all != Progress.NOTHING && writers.stream().allMatch(one -> last.getOrDefault(one, Progress.NOTHING) <= all)) {
-                rounds.add(new Round(all, Map.copyOf(ends)));
+            long until = until(writers, states);
+            if (until != Progress.NOTHING) {
+                rounds.add(new Round(until, Map.copyOf(ends)));
             }
         }
         return rounds;
+    }
+
+    /** Whether one of those writers is ahead of another one. */
+    boolean isOpen(Set<String> writers) {
+        Map<String, State> states = new HashMap<>(before);
+        portions.forEach(each -> advance(states, each));
+        return !portions.isEmpty() && until(writers, states) == Progress.NOTHING;
+    }
+
+    /** The time up to which all have processed their inputs; {@link Progress#NOTHING} if one is ahead. */
+    private static long until(Set<String> writers, Map<String, State> states) {
+        List<State> all = writers.stream().map(one -> states.getOrDefault(one, State.UNKNOWN)).toList();
+        boolean isRound = all.stream().allMatch(one ->
+            all.stream().allMatch(other -> one == other || one.isAfter(other)));
+        return isRound ? all.stream().mapToLong(State::until).min().orElse(Progress.ALL) : Progress.NOTHING;
     }
 
     /** A range of a partition by the queries that have written it; one part if it is not known of two. */
@@ -125,7 +165,6 @@ final class SharedTopic {
         SharedTopic copy = new SharedTopic();
         copy.portions.addAll(portions);
         copy.before.putAll(before);
-        copy.written.putAll(written);
         return copy;
     }
 }

@@ -171,6 +171,11 @@ final class TimeCut implements AutoCloseable {
         return isWithin ? behind.some(best, over, order) : best;
     }
 
+    /** The time after the last records of a batch; {@link Progress#ALL} if readers see none. */
+    long after(String start, String end) {
+        return index.after(PartitionOffsets.parse(start), PartitionOffsets.parse(end));
+    }
+
     /** Where a topic ends now, with the records of transactions whose end is not marked yet. */
     Map<TopicPartition, Long> writtenEnds(String topic) {
         return index.writtenEnds(topic);

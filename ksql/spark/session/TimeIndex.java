@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
@@ -169,6 +170,42 @@ final class TimeIndex implements AutoCloseable {
 
     private RecordTimes times(TopicPartition place) {
         return times.computeIfAbsent(place, known -> new RecordTimes(known, consumer(), looking()));
+    }
+
+    /**
+     * The time after the last records between these offsets; {@link Progress#ALL} if there are none to see.
+     *
+     * <p>A few of each partition are read.
+     */
+    long after(Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
+        Map<TopicPartition, Long> ends = new HashMap<>(to);
+        ends.keySet().removeIf(place -> to.get(place) <= from.getOrDefault(place, 0L));
+        return Consumers.stoppable(() -> {
+            looking().endOffsets(ends.keySet()).forEach((place, end) -> ends.merge(place, end, Math::min));
+            looking().assign(ends.keySet());
+            looking().resume(ends.keySet());
+            ends.forEach((place, end) -> looking().seek(
+                place, Math.max(from.getOrDefault(place, 0L), end - RecordTimes.FIRST_LOOK_BACK)));
+            return after(ends);
+        });
+    }
+
+    private long after(Map<TopicPartition, Long> ends) {
+        long last = Progress.NOTHING;
+        Set<TopicPartition> left = new HashSet<>(ends.keySet());
+        while (true) {
+            left.removeIf(place -> looking().position(place) >= ends.get(place));
+            if (left.isEmpty()) {
+                return last == Progress.NOTHING ? Progress.ALL : last;
+            }
+            Set<TopicPartition> read = new HashSet<>(ends.keySet());
+            read.removeAll(left);
+            looking().pause(read);
+            for (ConsumerRecord<byte[], byte[]> each : looking().poll(RecordTimes.POLL)) {
+                TopicPartition place = new TopicPartition(each.topic(), each.partition());
+                last = each.offset() < ends.get(place) ? Math.max(last, each.timestamp() + 1) : last;
+            }
+        }
     }
 
     /** Where a topic ends now, with the records of transactions whose end is not marked yet. */

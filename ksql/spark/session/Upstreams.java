@@ -88,7 +88,26 @@ final class Upstreams {
 
     Seen look() {
         long now = System.currentTimeMillis();
-        return new Seen(Progress.upstream(query, now), Progress.others(query, now));
+        return new Seen(Progress.upstream(query, now), Progress.others(query, now), Progress.open(query, now));
+    }
+
+    /** Begins a look; returns the number that {@link #looked} takes. */
+    long since() {
+        return Progress.since(query, System.currentTimeMillis());
+    }
+
+    /** Whether the time of what a look has found is needed. */
+    boolean isWatched() {
+        return Progress.isWatched(query);
+    }
+
+    void looked(long since, long time, boolean isFound) {
+        Progress.looked(query, since, time, isFound, System.currentTimeMillis());
+    }
+
+    /** Whether others wait for its next look. */
+    boolean isWanted() {
+        return Progress.isWanted(query);
     }
 
     /** The time up to which the query may plan a batch; {@link Progress#NOTHING} if it is to wait for its turn. */
@@ -117,10 +136,11 @@ final class Upstreams {
      * What the queries upstream have said.
      *
      * @param others the same of those that write this query's topic, too
+     * @param open the topics in which one writer is ahead of another one
      */
-    record Seen(Map<String, Upstream> queries, List<List<Object>> others) {
+    record Seen(Map<String, Upstream> queries, List<List<Object>> others, Map<String, Long> open) {
         boolean isFree() {
-            return queries.values().stream().allMatch(Upstream::isFree);
+            return open.isEmpty() && queries.values().stream().allMatch(Upstream::isFree);
         }
 
         Map<String, Long> batches() {
