@@ -9,7 +9,7 @@ package ksql;
  * come, too. Its lock is that of {@link Progress}.
  */
 final class Freshness {
-    private static long last;
+    private static long last = System.currentTimeMillis() * 1_000; // higher than in a process before
 
     private long since; // all that had arrived when this number was given is processed
     private long reached = Progress.ALL; // the time up to which it is; all, if a look has found nothing
@@ -62,6 +62,11 @@ final class Freshness {
     /** The number at the end of the look that waits; 0 if none does. */
     long lookEnd() {
         return lookEnd;
+    }
+
+    /** The time up to which its batch goes, which has no backlog if that is all. */
+    long end(long until) {
+        return until == Progress.ALL ? Math.min(step, lookTime) : until;
     }
 
     /** Where its next batch would end, if it takes all that the look has found. */

@@ -142,7 +142,7 @@ public class KafkaRanges implements TableProvider {
             if (gate != null) {
                 waitAt(gate, stream);
             }
-            return new RangeStream(stream, ranges, ways);
+            return new RangeStream(stream, ranges, ways, WrittenRanges.of(checkpoint));
         }
     }
 
@@ -166,10 +166,12 @@ public class KafkaRanges implements TableProvider {
         private final int emptyBatch;
         private final Upstreams upstreams;
         private final Rest rest;
+        private final WrittenRanges written;
         private volatile Offset begin;
         private Look waiting;
+        private boolean isRestored;
 
-        RangeStream(KafkaMicroBatchStream kafka, boolean ranges, Ways ways) {
+        RangeStream(KafkaMicroBatchStream kafka, boolean ranges, Ways ways, WrittenRanges written) {
             this.kafka = kafka;
             this.ranges = ranges;
             cut = ways.cut();
@@ -177,6 +179,7 @@ public class KafkaRanges implements TableProvider {
             emptyBatch = ways.emptyBatch();
             upstreams = ways.upstreams();
             rest = ways.rest();
+            this.written = written;
         }
 
         @Override
@@ -211,6 +214,9 @@ public class KafkaRanges implements TableProvider {
                 return clipped(start, kafka.latestOffset(start, limit));
             }
             if (first) {
+                if (!isRestored) {
+                    upstreams.restore(written, cut, false);
+                }
                 upstreams.begin();
                 cut.begin(kafka.initialOffset().json());
             }
@@ -332,6 +338,8 @@ public class KafkaRanges implements TableProvider {
         @Override
         public InputPartition[] planInputPartitions(Offset start, Offset end) {
             if (begin == null) { // the checkpoint says what the batch has
+                upstreams.restore(written, cut, true);
+                isRestored = true;
                 upstreams.rerun();
             }
             if (emptyBatch >= 0) {

@@ -69,6 +69,8 @@ public final class Progress {
     private final Turn turn = new Turn();
     private final Freshness fresh = new Freshness();
     private long wanted;
+    private SharedTopic.Portion unsaved;
+    private SharedTopic.Portion unfinished;
     private boolean alone;
     private long batches;
     private long idleSinceMs;
@@ -173,6 +175,7 @@ public final class Progress {
         Progress known = QUERIES.get(query);
         if (known != null) {
             known.inBatch = false;
+            known.unfinished = null;
             known.turn.leave();
             known.fresh.leave();
             known.target = NOTHING;
@@ -185,16 +188,17 @@ public final class Progress {
     /**
      * The query runs a batch again that was half done when it ended. While that takes, it runs; what
      * it has done before it ended is known, and where the batch began. A process before this one may
-     * have planned it: then neither is.
+     * have planned it: then the checkpoint may say both.
      */
     public static synchronized void rerun(String query) {
         Progress known = QUERIES.get(query);
         if (known != null) {
             if (!known.inBatch) {
                 known.inBatch = true;
-                known.alone = false;
-                known.plannedUntil = known.doneUntil;
-                known.endsBefore = Map.of();
+                SharedTopic.Portion begun = known.unfinished;
+                known.alone = begun != null && begun.alone();
+                known.plannedUntil = begun != null && begun.until() != ALL ? begun.until() : known.doneUntil;
+                known.endsBefore = begun == null ? Map.of() : begun.from();
                 known.fresh.plan();
             }
             known.batches++;
@@ -280,6 +284,7 @@ public final class Progress {
             } else {
                 known.beside(isWatched(query));
                 known.endsBefore = ends;
+                known.unsaved = isShared(query) ? known.portion(known.fresh.end(known.plannedUntil), ends, null) : null;
                 known.batches++;
             }
             Progress.class.notifyAll();
@@ -291,7 +296,57 @@ public final class Progress {
         if (!sink.isEmpty() && (doneUntil != ALL || isShared(query))) {
             SharedTopic topic = SHARED.computeIfAbsent(sink, any -> new SharedTopic());
             long until = plannedUntil == ALL ? fresh.reached() : plannedUntil;
-            topic.add(new SharedTopic.Portion(id, until, from, to, alone, fresh.since(), fresh.asOf()));
+            SharedTopic.Portion portion = portion(until, from, to);
+            topic.add(portion);
+            unsaved = isShared(query) && !(portion.isEmpty() && until == ALL) ? portion : null;
+        }
+    }
+
+    private SharedTopic.Portion portion(long until, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
+        return new SharedTopic.Portion(
+            id, until, from, to, alone, fresh.since(), fresh.asOf(), Freshness.next());
+    }
+
+    /** What the query has begun to write, or has written, since this was called before; null if nothing. */
+    static synchronized SharedTopic.Portion takeUnsaved(String query) {
+        Progress known = QUERIES.get(query);
+        SharedTopic.Portion portion = known == null ? null : known.unsaved;
+        if (portion != null) {
+            known.unsaved = null;
+        }
+        return portion;
+    }
+
+    /** What the query has written, as far as it is known. */
+    static synchronized List<SharedTopic.Portion> written(String query) {
+        Progress known = QUERIES.get(query);
+        return known == null ? List.of() : shared(known.sink).of(known.id);
+    }
+
+    /**
+     * A query that is about to begin has written that, maybe in a process before this one.
+     *
+     * @param portions the last one without its end if its batch was begun
+     * @param ends where its topic ends now; if what was written ends later, that was another topic
+     * @param isRerun whether that batch is half done; else it is done, or was never run
+     */
+    static synchronized void restore(
+            String query, List<SharedTopic.Portion> portions, Map<TopicPartition, Long> ends, boolean isRerun) {
+        Progress known = QUERIES.get(query);
+        if (known == null || portions.stream().anyMatch(each ->
+                !PartitionOffsets.reach(ends, each.to() == null ? each.from() : each.to()))) {
+            return;
+        }
+        SharedTopic topic = SHARED.computeIfAbsent(known.sink, any -> new SharedTopic());
+        topic.restore(portions.stream().filter(each -> each.to() != null).toList());
+        SharedTopic.Portion last = portions.get(portions.size() - 1);
+        if (last.to() == null && isRerun) {
+            known.unfinished = last;
+        } else if (last.to() == null) {
+            QUERIES.values().stream().filter(each -> known.isBeside(each) && each.inBatch)
+                .forEach(each -> each.endsBefore.forEach((place, end) -> ends.merge(place, end, Math::min)));
+            known.unsaved = last.until(topic.endsBeforeNext(last, ends));
+            topic.restore(List.of(known.unsaved));
         }
     }
 

@@ -20,12 +20,17 @@ final class Rounds {
     private final Map<String, SharedTopic> topics = new HashMap<>();
     private final Map<String, Set<String>> writers = new HashMap<>();
     private final Map<String, Set<String>> behind = new HashMap<>();
+    private final Set<String> hidden = new HashSet<>(); // topics of which marks may still hide something
+    private final Set<String> limited = new HashSet<>();
 
     Rounds(Upstreams.Seen seen) {
         for (Upstream each : seen.queries().values()) {
             writers.computeIfAbsent(each.sink(), any -> new HashSet<>()).add(each.id());
             if (each.until() != Progress.ALL) {
                 behind.computeIfAbsent(each.sink(), any -> new HashSet<>()).add(each.id());
+            }
+            if (!each.marked()) {
+                hidden.add(each.sink());
             }
         }
         writers.values().removeIf(some -> some.size() < 2);
@@ -49,8 +54,14 @@ final class Rounds {
 
     /** Whether it is {@link #limit} that says how far this topic is read. */
     boolean limits(String topic) {
-        return writers.containsKey(topic)
-            && (behind.containsKey(topic) || topics.get(topic).isOpen(writers.get(topic)));
+        return limited.contains(topic);
+    }
+
+    /** Whether the end of what is read may lie between two rounds. */
+    private boolean isBetween(String topic, Map<TopicPartition, Long> to) {
+        SharedTopic known = topics.get(topic);
+        return behind.containsKey(topic) || known.isOpen(writers.get(topic))
+            || hidden.contains(topic) && !PartitionOffsets.reach(to, known.ends());
     }
 
     /**
@@ -61,14 +72,13 @@ final class Rounds {
      */
     long limit(Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, long until) {
         Map<String, SharedTopic.Round> last = new HashMap<>();
+        writers.keySet().stream().filter(topic -> isBetween(topic, to)).forEach(limited::add);
         long before;
         do { // a round of one topic may be earlier than that of another one
             before = until;
-            for (String topic : writers.keySet()) {
-                if (limits(topic)) {
-                    last.put(topic, last(of(topic), before, to));
-                    until = behind.containsKey(topic) ? Math.min(until, last.get(topic).until()) : until;
-                }
+            for (String topic : limited) {
+                last.put(topic, last(of(topic), before, to));
+                until = behind.containsKey(topic) ? Math.min(until, last.get(topic).until()) : until;
             }
         } while (until < before);
         last.forEach((topic, round) -> end(topic, round, from, to));

@@ -3,11 +3,13 @@ package ksql;
 import java.io.Serializable;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -17,7 +19,8 @@ import org.apache.kafka.common.TopicPartition;
  * one, then a portion of another one for the same time. A reader merges what different queries have
  * written ({@link #lanes}), and its batches end where all of them have come to one time ({@link #rounds}).
  *
- * <p>It is known of so many batches, and until the process ends. Its lock is that of {@link Progress}.
+ * <p>It is known of so many batches; each writer's checkpoint keeps its own, see {@link WrittenRanges}. Its lock
+ * is that of {@link Progress}.
  */
 final class SharedTopic {
     private static final int KEPT = 1_024;
@@ -33,12 +36,18 @@ final class SharedTopic {
      * @param alone whether no other query wrote meanwhile
      * @param since, asOf all that had arrived by the one number is processed then, and nothing that came
      *     after the other one
+     * @param number its place among all portions
      */
     record Portion(
             String writer, long until, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to, boolean alone,
-            long since, long asOf) {
+            long since, long asOf, long number) {
         boolean isEmpty() {
             return from.equals(to);
+        }
+
+        /** The same with another end. */
+        Portion until(Map<TopicPartition, Long> end) {
+            return new Portion(writer, until, from, end, alone, since, asOf, number);
         }
     }
 
@@ -82,6 +91,28 @@ final class SharedTopic {
         }
     }
 
+    /** Adds what was written before; what is known already is left out. */
+    void restore(Collection<Portion> some) {
+        Map<Long, Portion> all = new TreeMap<>();
+        some.forEach(each -> all.put(each.number(), each));
+        portions.forEach(each -> all.put(each.number(), each));
+        portions.clear();
+        all.values().forEach(this::add);
+    }
+
+    /** What one writer has written, as far as it is known. */
+    List<Portion> of(String writer) {
+        return portions.stream().filter(each -> each.writer().equals(writer)).toList();
+    }
+
+    /** Where the topic ended before what others have begun to write after that number; else those ends. */
+    Map<TopicPartition, Long> endsBeforeNext(Portion portion, Map<TopicPartition, Long> ends) {
+        Map<TopicPartition, Long> found = new HashMap<>(ends);
+        portions.stream().filter(each -> each.number() > portion.number() && !each.isEmpty())
+            .forEach(each -> each.from().forEach((place, start) -> found.merge(place, start, Math::min)));
+        return found;
+    }
+
     /** Replaces the same of the writer, if nothing was written since; returns whether it was there. */
     private boolean replace(Portion empty) {
         Deque<Portion> last = new ArrayDeque<>();
@@ -113,6 +144,13 @@ final class SharedTopic {
             }
         }
         return rounds;
+    }
+
+    /** Where what is known of it ends. */
+    Map<TopicPartition, Long> ends() {
+        Map<TopicPartition, Long> ends = new HashMap<>();
+        portions.forEach(each -> ends.putAll(each.to()));
+        return ends;
     }
 
     /** Whether one of those writers is ahead of another one. */

@@ -20,6 +20,7 @@ final class Upstreams {
     private final String query;
     private final String sink;
     private final boolean transactions;
+    private WrittenRanges ranges;
 
     private Upstreams(String query, String sink, boolean transactions) {
         this.query = query;
@@ -59,6 +60,30 @@ final class Upstreams {
         return new Upstreams(query, sink[0], options.getBoolean("transactions", false));
     }
 
+    /**
+     * Restores what the query has written to a topic that others write, too, and keeps what it will write.
+     *
+     * @param isRerun whether its last batch is half done
+     */
+    void restore(WrittenRanges file, TimeCut cut, boolean isRerun) {
+        if (sink.isEmpty() || cut == null) {
+            return;
+        }
+        ranges = file;
+        List<SharedTopic.Portion> known = file.read();
+        if (!known.isEmpty()) {
+            Progress.restore(query, known, cut.writtenEnds(sink), isRerun);
+            save();
+        }
+    }
+
+    private void save() {
+        SharedTopic.Portion portion = Progress.takeUnsaved(query);
+        if (portion != null && ranges != null) {
+            ranges.add(portion, Progress.written(query));
+        }
+    }
+
     void begin() {
         Progress.begin(query);
     }
@@ -76,6 +101,7 @@ final class Upstreams {
             written = cut.writtenEnds(sink);
         }
         Progress.done(query, written, mayHide, now);
+        save();
         if (written != null && !mayHide && !isNoted()) {
             cut.releaseEnds();
         }
@@ -126,6 +152,7 @@ final class Upstreams {
     void planned(long until, boolean batch, TimeCut cut) {
         boolean stated = batch && (isNoted() || Progress.hasReaders(query));
         Progress.planned(query, until, stated ? cut.writtenEnds(sink) : batch ? Map.of() : null);
+        save();
     }
 
     void stop() {

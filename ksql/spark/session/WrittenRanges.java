@@ -1,0 +1,119 @@
+package ksql;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The file of a query's checkpoint that says which ranges of a topic it has written, if others write it, too.
+ *
+ * <p>Readers that come after a restart need them to tell apart what different queries have written. A line
+ * is added before each batch, and after it. Without the file the records are in the order of the topic; so
+ * nothing waits for the disk, and what cannot be read is left out.
+ */
+final class WrittenRanges {
+    private static final String NAME = "written-ranges";
+    private static final int VERSION = 1;
+    private static final int MOST_LINES = 4_096;
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Logger LOG = LoggerFactory.getLogger(WrittenRanges.class);
+
+    private final Path file;
+    private int lines;
+
+    private WrittenRanges(Path file) {
+        this.file = file;
+    }
+
+    /** @param source the folder of a source in a checkpoint, as Spark names it */
+    static WrittenRanges of(String source) {
+        URI place = URI.create(source);
+        boolean isLocal = place.getScheme() == null || place.getScheme().equals("file");
+        return new WrittenRanges(isLocal ? Path.of(place.getPath()).resolve("../..").normalize().resolve(NAME) : null);
+    }
+
+    /** What was written, in its order; the last one has no {@code to} if its batch was not finished. */
+    List<SharedTopic.Portion> read() {
+        List<SharedTopic.Portion> portions = new ArrayList<>();
+        if (file == null || !Files.exists(file)) {
+            return portions;
+        }
+        try {
+            for (String line : Files.readAllLines(file)) {
+                lines++;
+                if (!portions.isEmpty() && portions.get(portions.size() - 1).to() == null) {
+                    portions.remove(portions.size() - 1);
+                }
+                portions.add(parsed(line));
+            }
+        } catch (IOException | IllegalArgumentException problem) {
+            LOG.warn("{} is left out from line {} on", file, lines, problem);
+        }
+        return portions;
+    }
+
+    /** Adds what was begun or written; writes all that counts if there are many lines. */
+    void add(SharedTopic.Portion portion, Collection<SharedTopic.Portion> all) {
+        if (file == null) {
+            return;
+        }
+        try {
+            if (++lines > MOST_LINES) {
+                rewrite(all);
+            }
+            Files.writeString(file, printed(portion), StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        } catch (IOException problem) {
+            throw new UncheckedIOException(problem);
+        }
+    }
+
+    private void rewrite(Collection<SharedTopic.Portion> all) throws IOException {
+        StringBuilder text = new StringBuilder();
+        all.forEach(each -> text.append(printed(each)));
+        Path next = file.resolveSibling(NAME + ".next");
+        Files.writeString(next, text);
+        Files.move(next, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+        lines = all.size() + 1;
+    }
+
+    private static String printed(SharedTopic.Portion portion) {
+        ObjectNode line = JSON.createObjectNode().put("version", VERSION).put("number", portion.number())
+            .put("writer", portion.writer()).put("until", portion.until()).put("alone", portion.alone())
+            .put("since", portion.since()).put("asOf", portion.asOf())
+            .put("from", PartitionOffsets.print(portion.from()));
+        if (portion.to() != null) {
+            line.put("to", PartitionOffsets.print(portion.to()));
+        }
+        return line + "\n";
+    }
+
+    private static SharedTopic.Portion parsed(String line) {
+        try {
+            JsonNode each = JSON.readTree(line);
+            if (each.path("version").asInt() != VERSION) {
+                throw new IllegalArgumentException(line);
+            }
+            return new SharedTopic.Portion(
+                each.get("writer").asText(), each.get("until").asLong(),
+                PartitionOffsets.parse(each.get("from").asText()),
+                each.has("to") ? PartitionOffsets.parse(each.get("to").asText()) : null,
+                each.get("alone").asBoolean(), each.get("since").asLong(), each.get("asOf").asLong(),
+                each.get("number").asLong());
+        } catch (JsonProcessingException problem) {
+            throw new IllegalArgumentException(line, problem);
+        }
+    }
+}
