@@ -85,14 +85,14 @@ final class Freshness {
     }
 
     /** How far it may go beside another one: not at all if that is behind, as far as that is, or will be next. */
-    long step(Freshness other, long target) {
+    long step(Freshness other) {
         if (other.since >= lookEnd || other.reached == Progress.ALL) {
             return Progress.ALL;
         }
         if (other.reached == reached) {
-            return other.isWaiting() ? target : Progress.NOTHING;
+            return other.isWaiting() ? other.lookTime : Progress.NOTHING;
         }
-        return Math.max(other.reached, reached) == reached ? Progress.NOTHING : other.reached;
+        return other.reached < reached ? Progress.NOTHING : other.reached;
     }
 
     /** Its turn has come, up to some time. */

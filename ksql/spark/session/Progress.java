@@ -38,6 +38,8 @@ public final class Progress {
     /** How long one that is to run may take until its first look. */
     private static final long START_MS = 600_000;
 
+    private static final long START_CHECK_MS = 1_000;
+
     /** Of how many batches it is known where they ended. */
     private static final int KEPT = 64;
 
@@ -159,6 +161,23 @@ public final class Progress {
             known.plannedUntil = known.plannedUntil == ALL ? NOTHING : known.plannedUntil;
             Progress.class.notifyAll();
         }
+    }
+
+    /**
+     * Waits until those have begun that write one topic with others: their checkpoints say who has written what.
+     *
+     * <p>A batch that is run again needs it before the first look.
+     */
+    static synchronized void awaitWriters(String query) throws InterruptedException {
+        long nowMs = System.currentTimeMillis();
+        while (isAwaited(query, nowMs)) {
+            Progress.class.wait(START_CHECK_MS);
+            nowMs = System.currentTimeMillis();
+        }
+    }
+
+    private static boolean isAwaited(String query, long nowMs) {
+        return upstream(query, nowMs).keySet().stream().anyMatch(each -> isShared(each) && QUERIES.get(each).starting);
     }
 
     /** Whether a batch was planned that is not done yet. */
@@ -362,15 +381,19 @@ public final class Progress {
         others.forEach(each -> each.alone = false);
     }
 
-    /** The others that write its topic and run, or are about to; but none that reads what comes of that. */
+    /**
+     * The others that write its topic and run, or are about to; but none that reads what comes of that. If the
+     * topic has readers, they wait for one that is stopped, and so does this one: it may be replaced.
+     */
     private static List<Progress> otherWriters(String query, long nowMs) {
         Progress known = QUERIES.get(query);
         if (known == null || known.sink.isEmpty()) {
             return List.of();
         }
         Set<String> downstream = downstream(query);
+        boolean isRead = hasReaders(query);
         return QUERIES.entrySet().stream()
-            .filter(each -> known.isBeside(each.getValue()) && !each.getValue().stopped)
+            .filter(each -> known.isBeside(each.getValue()) && (isRead || !each.getValue().stopped))
             .filter(each -> !each.getValue().isGone(known.waitMs, nowMs))
             .filter(each -> !downstream.contains(each.getKey()) && !downstream(each.getKey()).contains(query))
             .map(Map.Entry::getValue).toList();
@@ -429,9 +452,9 @@ public final class Progress {
         long limit = end;
         for (Progress other : others) {
             if (doneUntil != ALL && other.doneUntil != ALL) {
-                limit = Math.min(limit, other.starting ? NOTHING : step(other));
+                limit = Math.min(limit, other.starting || other.stopped ? NOTHING : step(other));
             } else if (isLive && other.doneUntil == ALL) {
-                limit = Math.min(limit, fresh.step(other.fresh, other.target));
+                limit = Math.min(limit, fresh.step(other.fresh));
             }
         }
         return limit;

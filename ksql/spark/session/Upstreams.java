@@ -90,6 +90,11 @@ final class Upstreams {
 
     void rerun() {
         Progress.rerun(query);
+        try {
+            Progress.awaitWriters(query);
+        } catch (InterruptedException end) {
+            throw Consumers.interrupted(end);
+        }
     }
 
     void done(TimeCut cut) {
