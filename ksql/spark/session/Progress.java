@@ -599,7 +599,8 @@ public final class Progress {
         }
         Set<String> downstream = downstream(query);
         QUERIES.forEach((name, each) -> {
-            if (reader.sources.contains(each.sink) && !downstream.contains(name) && !each.isGone(reader.waitMs, nowMs)) {
+            boolean isUpstream = reader.sources.contains(each.sink) && !downstream.contains(name);
+            if (isUpstream && !each.isGone(reader.waitMs, nowMs)) {
                 boolean marked = nowMs - each.writtenAtMs > reader.waitMs;
                 found.put(name, new Upstream(
                     each.until(), each.inBatch ? each.endsBefore : Map.of(), each.written, marked,
