@@ -1,4 +1,4 @@
-"""The embedded schema registry: Confluent's rules and REST interface over a topic of the service."""
+"""The embedded schema registry: Confluent's rules and REST interface over a topic."""
 
 # mypy: implicit-reexport
 from __future__ import annotations
