@@ -40,7 +40,7 @@ final class WrittenRanges {
 
     /** @param source the folder of a source in a checkpoint, as Spark names it */
     static WrittenRanges of(String source) {
-        URI place = URI.create(source);
+        URI place = new org.apache.hadoop.fs.Path(source).toUri(); // it may have blanks and percent signs
         boolean isLocal = place.getScheme() == null || place.getScheme().equals("file");
         return new WrittenRanges(isLocal ? Path.of(place.getPath()).resolve("../..").normalize().resolve(NAME) : null);
     }
