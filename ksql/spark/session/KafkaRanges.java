@@ -214,9 +214,7 @@ public class KafkaRanges implements TableProvider {
                 return clipped(start, kafka.latestOffset(start, limit));
             }
             if (first) {
-                if (!isRestored) {
-                    upstreams.restore(written, cut, false);
-                }
+                restore(false);
                 upstreams.begin();
                 cut.begin(kafka.initialOffset().json());
             }
@@ -230,6 +228,13 @@ public class KafkaRanges implements TableProvider {
                 end = next(start, limit, most);
             } while (start.equals(end) && rest.isWoken());
             return end;
+        }
+
+        private void restore(boolean isRerun) {
+            if (!isRestored) { // Spark plans a batch that it runs again more than once
+                upstreams.restore(written, cut, isRerun);
+                isRestored = true;
+            }
         }
 
         /** What a look has found: the end of a batch, and the time up to which all is processed then. */
@@ -338,8 +343,7 @@ public class KafkaRanges implements TableProvider {
         @Override
         public InputPartition[] planInputPartitions(Offset start, Offset end) {
             if (begin == null) { // the checkpoint says what the batch has
-                upstreams.restore(written, cut, true);
-                isRestored = true;
+                restore(true);
                 upstreams.rerun();
             }
             if (emptyBatch >= 0) {

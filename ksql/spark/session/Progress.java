@@ -501,8 +501,8 @@ public final class Progress {
      * A number for a look that begins: what those upstream have not seen, it does not see either.
      */
     public static synchronized long since(String query, long nowMs) {
-        return upstream(query, nowMs).values().stream().filter(each -> each.until() == ALL)
-            .mapToLong(Upstream::since).reduce(Freshness.next(), Math::min);
+        return upstream(query, nowMs).entrySet().stream().filter(each -> each.getValue().until() == ALL)
+            .mapToLong(each -> QUERIES.get(each.getKey()).fresh.since()).reduce(Freshness.next(), Math::min);
     }
 
     /**
@@ -527,9 +527,9 @@ public final class Progress {
     public static synchronized Map<String, Long> open(String query, long nowMs) {
         Map<String, Set<String>> writers = new HashMap<>();
         Map<String, Long> since = new HashMap<>();
-        upstream(query, nowMs).values().forEach(each -> {
+        upstream(query, nowMs).forEach((name, each) -> {
             writers.computeIfAbsent(each.sink(), any -> new HashSet<>()).add(each.id());
-            since.merge(each.sink(), each.since(), Long::sum);
+            since.merge(each.sink(), QUERIES.get(name).fresh.since(), Long::sum);
         });
         since.keySet().removeIf(topic -> writers.get(topic).size() < 2
             || !SHARED.containsKey(topic) || !SHARED.get(topic).isOpen(writers.get(topic)));
@@ -604,8 +604,7 @@ public final class Progress {
                 boolean marked = nowMs - each.writtenAtMs > reader.waitMs;
                 found.put(name, new Upstream(
                     each.until(), each.inBatch ? each.endsBefore : Map.of(), each.written, marked,
-                    isShared(name) ? List.copyOf(each.finished) : List.of(), each.batches, each.id, each.sink,
-                    each.fresh.since()));
+                    isShared(name) ? List.copyOf(each.finished) : List.of(), each.batches, each.id, each.sink));
             }
         });
         return found;

@@ -16,11 +16,10 @@ import org.apache.kafka.common.TopicPartition;
  * @param batches how many it has begun
  * @param id what its versions have in common
  * @param sink the topic that it writes
- * @param since it has processed what had arrived when this number was given, see {@link Freshness}
  */
 public record Upstream(
         long until, Map<TopicPartition, Long> ends, Map<TopicPartition, Long> written, boolean marked,
-        List<Batch> finished, long batches, String id, String sink, long since) {
+        List<Batch> finished, long batches, String id, String sink) {
     /**
      * A batch that is finished.
      *
