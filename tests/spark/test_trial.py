@@ -53,8 +53,9 @@ def test_a_trial_that_does_not_end_is_cut_short(desk, runtime):
     source = desk.topic(1)
     desk.send(source, ("a", "1"))
     spec = desk.spec("copy", source, desk.topic(), slow_s=3600)
-    with pytest.raises(TrialFailed):
+    with pytest.raises(TrialFailed) as caught:
         runtime.try_out(spec, (Range(source, 0, 0, 1),), 3)
+    assert "did not end within 3 s" in caught.value.text()
     runtime.try_out(desk.spec("copy", source, desk.topic()), (Range(source, 0, 0, 1),), 60)
 
 

@@ -7,7 +7,7 @@ import re
 from ksql.core import LATEST_MS, KsqlError, QueryFailed
 
 _CAUSE = re.compile(
-    r"^(?:Caused by: )?(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$",
+    r"^(?:Caused by: |: )?(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$",
     re.MULTILINE,
 )
 _DATA_LOST = re.compile(

@@ -7,9 +7,10 @@ plan that does not load there, a user function that overruns, a result that the 
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from dataclasses import replace
-from threading import Timer
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from ksql.spark.task.task_input import portions
 from ksql.spark.task.tasklog import TaskLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyarrow import RecordBatch
     from pyspark.sql import SparkSession
@@ -50,6 +51,7 @@ _RANGE: Final = pa.schema(
 )
 _POOL: Final = "trials"
 _SIZE: Final = "message.max.bytes"
+_TOO_SLOW: Final = "It did not end within {:g} s (ksql.query.replace.timeout.ms)"
 
 
 class TrialFailed(ServerError):
@@ -81,29 +83,44 @@ def run(
 ) -> None:
     """Run a plan over the records, and have the workers load it, within that time.
 
-    Raises: whatever Spark reports of a job that fails or is cut short.
+    Records are read for half of that time; what has been read by then is the trial.
+
+    Raises: TrialFailed if a record takes all of the time, and whatever Spark reports of a job that
+    fails.
     """
-    task = TrialTask(silenced(outfitted(spec, topics)), ranges if spec.reader is not None else ())
-    context, group = session.sparkContext, f"trial of {spec.name}"
-    limit = Timer(limit_s, context.cancelJobGroup, [group])
-    with scheduling_pool(session, _POOL), _group(session, group):
-        limit.start()
-        try:
-            session.range(0, 1, 1, 1).mapInArrow(task, _SCHEMA).collect()
-            _warm(session, spec)
-        finally:
-            limit.cancel()
+    task = TrialTask(
+        silenced(outfitted(spec, topics)),
+        ranges if spec.reader is not None else (),
+        reading_s=limit_s / 2,
+    )
+    with scheduling_pool(session, _POOL):
+        if not _within(limit_s, session, f"trial of {spec.name}", task.start):
+            raise TrialFailed(spec.query_id, _TOO_SLOW.format(limit_s))
+        _within(limit_s, session, f"loading of {spec.name}", WarmTask(task_environment(spec)).start)
 
 
-def _warm(session: SparkSession, spec: QuerySpec) -> None:
-    """Have the workers load the program before its first batch needs it.
+def _within(
+    limit_s: float, session: SparkSession, group: str, job: Callable[[SparkSession], None]
+) -> bool:
+    """Run a Spark job and cancel it after that time; return whether it has ended by itself."""
+    context, cut_short = session.sparkContext, Event()
 
-    Spark hands tasks to idle workers in turn, so some more tasks than cores reach all of them.
-    Loading has no effect outside of a worker's memory.
-    """
-    count = session.sparkContext.defaultParallelism * _ROUNDS
-    task = WarmTask(task_environment(spec))
-    session.range(0, count, 1, count).mapInArrow(task, _SCHEMA).collect()
+    def cut() -> None:
+        cut_short.set()
+        context.cancelJobGroup(group)
+
+    limit = Timer(limit_s, cut)
+    limit.start()
+    try:
+        with _group(session, group):
+            job(session)
+    except Exception:
+        if not cut_short.is_set():
+            raise
+        return False
+    finally:
+        limit.cancel()
+    return True
 
 
 def silenced(environment: TaskEnvironment) -> TaskEnvironment:
@@ -117,10 +134,19 @@ def silenced(environment: TaskEnvironment) -> TaskEnvironment:
 
 
 class WarmTask:
-    """Load the program and have the search for cycles know it, and nothing else."""
+    """Load the program and have the search for cycles know it, and nothing else.
+
+    The workers load it before its first batch needs it. That has no effect outside of a worker's
+    memory, so it may be cut short.
+    """
 
     def __init__(self, environment: TaskEnvironment) -> None:
         self.environment = environment
+
+    def start(self, session: SparkSession) -> None:
+        """Run the job: Spark hands its tasks to idle workers in turn, so all of them have some."""
+        count = session.sparkContext.defaultParallelism * _ROUNDS
+        session.range(0, count, 1, count).mapInArrow(self, _SCHEMA).collect()
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run one task."""
@@ -134,9 +160,16 @@ class WarmTask:
 class TrialTask:
     """Read, compute and encode; look whether the results could be written."""
 
-    def __init__(self, environment: TaskEnvironment, ranges: tuple[Range, ...]) -> None:
+    def __init__(
+        self, environment: TaskEnvironment, ranges: tuple[Range, ...], reading_s: float
+    ) -> None:
         self.environment = environment
         self.ranges = ranges
+        self.reading_s = reading_s
+
+    def start(self, session: SparkSession) -> None:
+        """Run the job, of one task."""
+        session.range(0, 1, 1, 1).mapInArrow(self, _SCHEMA).collect()
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         """Run the only task."""
@@ -144,17 +177,21 @@ class TrialTask:
             pass
         program, log = self.environment.load(), TaskLog()
         sink = MutedSink(self.environment, program.sink_topic, log)
+        end = time.monotonic() + self.reading_s
+        spans = (self._batches(span, end) for span in self.ranges)
         with last_words(self.environment):
-            sink.write(muted.results(program, map(self._batches, self.ranges), log))
+            sink.write(muted.results(program, spans, log))
         yield pa.RecordBatch.from_pydict({"records": pa.array([sink.written], pa.int64())})
 
-    def _batches(self, span: Range) -> Iterator[RawBatch]:
+    def _batches(self, span: Range, end: float) -> Iterator[RawBatch]:
         rows = pa.RecordBatch.from_pylist([span._asdict()], _RANGE)
         left = MOST_BYTES // len(self.ranges)
+        if time.monotonic() > end:
+            return
         for raw, size in portions(self.environment, [rows], TaskLog()):
             yield raw
             left -= size()
-            if left <= 0:
+            if left <= 0 or time.monotonic() > end:
                 return
 
 

@@ -20,10 +20,16 @@ Caused by: java.lang.IllegalStateException: the store is gone
 \tat a.b.C.d(C.scala:1)
 """
 
+CALL = """An error occurred while calling o117.collectToPython.
+: org.apache.spark.SparkException: Job 7 cancelled part of cancelled job group
+\tat org.apache.spark.scheduler.DAGScheduler.handleJobCancellation(DAGScheduler.scala:2917)
+"""
+
 
 @pytest.mark.parametrize(
     ("trace", "text"),
     [
+        (CALL, "Job 7 cancelled"),
         (PYTHON, 'cannot write to topic "OUT"'),
         (JAVA, "the store is gone"),
         ("plain words\nand more", "plain words"),
