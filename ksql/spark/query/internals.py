@@ -254,7 +254,10 @@ def scheduling_pool(session: SparkSession, name: str, weight: int = FULL_SHARE) 
 
 
 def _weigh(session: SparkSession, name: str, weight: int) -> None:
-    """Make a pool of that weight, which Spark takes only from a file; one with jobs stays."""
+    """Make a pool of that weight whose jobs wait no longer than younger ones; one with jobs stays.
+
+    Spark takes weights only from a file.
+    """
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - see above
     java: Any = session.sparkContext._jsc  # noqa: SLF001 - see above
     try:
@@ -264,7 +267,6 @@ def _weigh(session: SparkSession, name: str, weight: int) -> None:
             if pool.weight() == weight or not pool.schedulableQueue().isEmpty():
                 return
             root.removeSchedulable(pool)
-        scheduler = jvm.org.apache.spark.scheduler
-        root.addSchedulable(scheduler.Pool(name, scheduler.SchedulingMode.FIFO(), 0, weight))
+        root.addSchedulable(jvm.ksql.OldestFirstPool(name, weight))
     except LOST as lost:
         raise_if_java(lost)
