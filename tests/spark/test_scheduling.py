@@ -49,8 +49,8 @@ def test_where_all_cores_are_taken_the_oldest_job_is_the_next_whatever_its_name(
         gate.mkdir()
 
     def waits(pool):
-        found = root.getSchedulableByName(pool)
-        return found is not None and not found.schedulableQueue().isEmpty()
+        known = root.getSchedulableByName(pool)
+        return known is not None and not known.schedulableQueue().isEmpty()
 
     with ThreadPoolExecutor() as threads:
         try:
