@@ -31,6 +31,8 @@ SHAPES: tuple[Shape, ...] = (
 JOINS = ("joined", "met", "paired", "chained", "foreign")
 STREAM_FOLDS = ("COUNT", "SUM", "MIN", "MAX", "EARLIEST_BY_OFFSET", "LATEST_BY_OFFSET")
 KEYS = ("k1", "k2", "k3", "k4")
+TTLS_S = (0, 10, 20, 40)
+"""The RETENTION_MS of rows in seconds: none, and ones shorter and longer than records are late."""
 LATE_S = 25
 """How late records may be, at most; some are later than windows wait."""
 LATE_TO_A_JOIN_S = 9
@@ -124,6 +126,8 @@ class Chance:
                 brief=window_s > 0 and chance.random() < 0.5,
                 grace_s=chance.choice((0, 5, 10, 10)),
             )
+        if query.may_expire:
+            query = replace(query, ttl_s=chance.choice(TTLS_S))
         query = replace(query, outer=shape in JOINS and chance.random() < 0.5)
         columns = tuple((f"C{n}", self.expr(query)) for n in range(count))
         query = replace(query, columns=columns)
@@ -203,6 +207,8 @@ class Chance:
     def _changes(self, query: Query) -> list[Any]:
         often = [self._where, self._having_of, self._having, self._append, self._reworded]
         seldom = [self._column, self._removed, self._swapped, self._structure]
+        if query.may_expire:
+            seldom += [self._ttl] * 4
         return [*often, *often, *often, *seldom] if query.group else [*often, *often, *seldom]
 
     def _where(self, query: Query) -> Query:
@@ -261,6 +267,10 @@ class Chance:
             case _:
                 other = "DELIMITED" if query.format == "JSON" else "JSON"
                 return replace(query, format=other, wrap=False)
+
+    def _ttl(self, query: Query) -> Query:
+        """Its rows stay longer, shorter, or for good."""
+        return replace(query, ttl_s=self.chance.choice(TTLS_S))
 
     def _reworded(self, query: Query) -> Query:
         """The same in other words."""

@@ -97,6 +97,7 @@ def _window(kept: Open | None, built: Open | None, folds: frozenset[Fold]) -> Op
     """The window with some aggregates of the one that is kept, and all others of the built one."""
     parts = [each for each in (kept, built) if each is not None]
     window = Open(min(each.start for each in parts), max(each.end for each in parts))
+    window.time_s = max(each.time_s for each in parts)
     for part, takes in ((kept, True), (built, False)):
         for fold in part.state if part else ():
             if (fold in folds) is takes:

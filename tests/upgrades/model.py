@@ -37,16 +37,18 @@ EARLIEST = "EARLIEST_BY_OFFSET"
 class Open:
     """A window or a session: its bounds, and its aggregates.
 
-    ``given``: EMIT FINAL has given it.
+    ``given``: EMIT FINAL has given it. ``time_s`` is the time of its latest record.
     """
 
     start: int
     end: int
     state: dict[Fold, Any] = field(default_factory=dict)
     given: bool = False
+    time_s: float = -math.inf
 
     def join(self, other: Open) -> None:
         """Take the aggregates of a later session, too."""
+        self.time_s = max(self.time_s, other.time_s)
         for fold, value in other.state.items():
             before = self.state.get(fold, EMPTY.get(fold.name))
             if before is None or value is None:
@@ -218,10 +220,12 @@ class Model:
     def _count(self, group: str, row: dict[str, Any], time_s: float) -> None:
         query = self.query
         self.time_s = max(self.time_s, time_s)
+        self._expire()
         window = self._window(group, int(time_s))
         if window is None:
             return
         self._fold(window, row, 1)
+        window.time_s = max(window.time_s, time_s)
         if not query.final:
             self.give(group, window)
             return
@@ -230,8 +234,18 @@ class Model:
                 each.given = True
                 self.give(name, each)
 
+    def _expire(self) -> None:
+        """Rows that were not updated for too long leave."""
+        for name, known in self.groups.items() if self.query.ttl_s else ():
+            for row in [row for row in known if self._has_expired(row.time_s)]:
+                known.remove(row)
+                self._put((name, 0, 0), None)
+
+    def _has_expired(self, time_s: float) -> bool:
+        return bool(self.query.ttl_s) and time_s < self.time_s - self.query.ttl_s
+
     def _window(self, group: str, time_s: int) -> Open | None:
-        """The window or session of a record; None if it is closed."""
+        """The window or session of a record; None if it is closed, or a row would have expired."""
         known, size_s = self.groups.setdefault(group, []), self.query.window_s
         if self.query.session:
             return self._session(group, time_s)
@@ -240,7 +254,7 @@ class Model:
             if each.start == start:
                 return None if size_s and self._has_closed(each) else each
         opened = Open(start, 0)
-        if size_s and self._has_closed(opened):
+        if (size_s and self._has_closed(opened)) or self._has_expired(time_s):
             return None
         known.append(opened)
         return opened

@@ -18,7 +18,7 @@ def same(old: Query, new: Query) -> bool:
         waits = query.window_s or (query.shape == "met" and query.outer)
         window = (query.window_s, query.grace_s, query.retention_s) if waits else 0
         return (query.shape, query.columns, conditions, query.group, window, query.outer,
-                query.format, query.session, query.final, query.within_s)  # fmt: skip
+                query.format, query.session, query.final, query.within_s, query.ttl_s)  # fmt: skip
 
     return meaning(old) == meaning(new)
 
@@ -72,7 +72,7 @@ def fillable(old: Query, new: Query, *, recoded: bool = False) -> bool:
         return False
     if recoded and (new.keeps_bumps or new.picks_by_bumps):
         return False
-    folded_records = ("shape", "group", "window_s", "session")
+    folded_records = ("shape", "group", "window_s", "session", "ttl_s")
     if any(getattr(old, name) != getattr(new, name) for name in folded_records):
         return False
     if set(old.where) != set(new.where) or (old.window_s and old.grace_s != new.grace_s):

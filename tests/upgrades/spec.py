@@ -100,6 +100,7 @@ class Query:
     tables, ``chained`` is the stream with both, ``foreign`` is the first table with the row of the
     other that a column names. ``session``: ``window_s`` is a gap; ``final`` is EMIT FINAL.
     ``brief``, without EMIT FINAL: windows are kept no longer than records may come to them.
+    ``ttl_s``, without windows: the RETENTION_MS of rows in seconds, 0 without one.
     """
 
     shape: Shape
@@ -116,6 +117,7 @@ class Query:
     final: bool = False
     within_s: int = 10
     brief: bool = False
+    ttl_s: int = 0
 
     @property
     def kind(self) -> str:
@@ -125,6 +127,11 @@ class Query:
     def retention_s(self) -> int:
         """How long its windows are kept."""
         return self.window_s + self.grace_s if self.brief and not self.final else 3600
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether its rows can have a RETENTION_MS."""
+        return self.shape == "grouped" and not self.window_s
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -167,6 +174,8 @@ class Query:
         options = [f"VALUE_FORMAT='{self.format}'"]
         if self.wrap:
             options.append("WRAP_SINGLE_VALUE=true")
+        if self.ttl_s:
+            options.append(f"RETENTION_MS={self.ttl_s * 1000}")
         stated = {"REPLACE_MODE": mode, "START_MODE": start}
         options += [f"{name}='{value}'" for name, value in stated.items() if value]
         return f"{verb} {self.kind} U{tag} WITH ({', '.join(options)}) AS {self._select(tag)};"

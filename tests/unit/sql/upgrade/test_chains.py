@@ -42,6 +42,8 @@ def test_the_chains_see_what_differs(monkeypatch):
         ("ksql.sql.upgrade.validate.added_columns.notes", "what is null", 199),
         ("ksql.sql.upgrade.validate.code.compare", "accepted|the class", 0),
         ("ksql.sql.upgrade.validate._compare_folds", "accepted", 84),
+        ("ksql.sql.upgrade.validate._compare_ttl", "the class", 24),
+        ("ksql.exec.operators.expiry._Call.expired", "wanted", 6),
     ],
 )
 def test_a_validator_that_is_blind_for_something_disagrees(monkeypatch, blind, differs, first):
