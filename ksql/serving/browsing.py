@@ -5,7 +5,7 @@ Source: docs/rest.md#topics.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import merge
@@ -19,13 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.formats import RegisteredReader
-    from ksql.serving.feed import Feed, Offsets
+    from ksql.serving.feed import Feeds, Offsets
     from ksql.views import TopicExtents
+
+Place = tuple[str, int]
+"""A topic and the number of a partition."""
 
 MOST_RECORDS: Final = 1_000
 _MOST_BYTES: Final = 8_388_608
 _RECORD_BYTES: Final = 100  # of one without key, value and headers
 _IDLE_POLLS: Final = 8  # polls without progress after which an answer has what there is
+_STEP_OFFSETS: Final = 10_000  # of all partitions, that one look back reads at most
+_FURTHEST_OFFSETS: Final = 100_000  # of a partition, in which its last records are looked for
 
 
 class UnknownPartition(KsqlError):
@@ -42,8 +47,9 @@ class UnknownPartition(KsqlError):
 class BrowseRequest:
     """Which records: from ``offsets``, else ``time_ms``, else ``offset``, else the beginning.
 
-    ``offset`` holds for each partition; a negative one counts from the end. ``partition`` limits
-    them to one, and ``limit`` is their number. ``offsets`` are by partition, of an answer before.
+    ``offset`` holds for each partition; a negative one is so many records before the end.
+    ``partition`` limits them to one, and ``limit`` is their number. ``offsets`` are by partition,
+    of an answer before.
     """
 
     topic: str
@@ -52,6 +58,12 @@ class BrowseRequest:
     time_ms: int | None = None
     offsets: Mapping[int, int] | None = None
     limit: int = 100
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the last records of each partition are wanted; of more offsets are counted."""
+        stronger = self.offsets is not None or self.time_ms is not None
+        return not stronger and -MOST_RECORDS <= (self.offset or 0) < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +115,7 @@ class BrowseSpan(NamedTuple):
     end: int
 
 
-def spans(ask: BrowseRequest, extents: TopicExtents) -> dict[tuple[str, int], BrowseSpan]:
+def spans(ask: BrowseRequest, extents: TopicExtents) -> dict[Place, BrowseSpan]:
     """Return what is to be read of each partition.
 
     Raises: UnknownPartition for a partition that the topic does not have.
@@ -122,10 +134,10 @@ def spans(ask: BrowseRequest, extents: TopicExtents) -> dict[tuple[str, int], Br
 
 def _start(
     ask: BrowseRequest,
-    place: tuple[str, int],
+    place: Place,
     begin: int,
     end: int,
-    at_time: Mapping[tuple[str, int], int],
+    at_time: Offsets,
 ) -> int:
     first = begin
     if ask.offsets is not None:
@@ -140,7 +152,7 @@ def _start(
 def browse(
     ask: BrowseRequest,
     extents: TopicExtents,
-    feeds: Callable[[Offsets, Callable[[], None]], Feed],
+    feeds: Feeds,
     registered: RegisteredReader | None,
 ) -> BrowsedRecords:
     """Read the records; it waits for none that is still to come.
@@ -148,6 +160,8 @@ def browse(
     Raises: UnknownPartition for a partition that the topic does not have; what reading raises.
     """
     chosen = spans(ask, extents)
+    if ask.is_last and ask.offset is not None:
+        chosen = _with_last(chosen, -ask.offset, feeds)
     waiting = {place: span.start for place, span in chosen.items() if span.start < span.end}
     read = _read(waiting, chosen, feeds, ask.limit) if waiting else {}
     records = _first(read, ask.limit)
@@ -178,7 +192,7 @@ def _header(name: str, value: bytes | None) -> HeaderText:
     return HeaderText(name, None if value is None else one_line(value))
 
 
-def _first(read: Mapping[tuple[str, int], _ReadPartition], limit: int) -> list[RawRecord]:
+def _first(read: Mapping[Place, _ReadPartition], limit: int) -> list[RawRecord]:
     """Return the first records by their times; none before those of its partition before it.
 
     Times need not grow with offsets: what is left out of a partition is always its end.
@@ -188,8 +202,8 @@ def _first(read: Mapping[tuple[str, int], _ReadPartition], limit: int) -> list[R
 
 
 def _next(
-    read: Mapping[tuple[str, int], _ReadPartition],
-    place: tuple[str, int],
+    read: Mapping[Place, _ReadPartition],
+    place: Place,
     shown: Mapping[int, int],
     start: int,
 ) -> int:
@@ -210,36 +224,102 @@ class _ReadPartition:
 
 
 def _read(
-    waiting: Offsets,
-    chosen: Mapping[tuple[str, int], BrowseSpan],
-    feeds: Callable[[Offsets, Callable[[], None]], Feed],
-    limit: int,
-) -> dict[tuple[str, int], _ReadPartition]:
+    waiting: Offsets, chosen: Mapping[Place, BrowseSpan], feeds: Feeds, limit: int
+) -> dict[Place, _ReadPartition]:
     """Read up to ``limit`` records of each partition, up to the ends; bounded in bytes, too."""
     parts = {place: _ReadPartition([], start) for place, start in waiting.items()}
-    left = set(waiting)
-    size = idle = 0
-    positions: Offsets = dict(waiting)
-    feed = feeds(waiting, lambda: None)
+    size = 0
+
+    def take(place: Place, record: RawRecord) -> bool:
+        nonlocal size
+        records = parts[place].records
+        if len(records) == limit or size >= _MOST_BYTES:
+            return False
+        records.append(record)
+        size += _size(record)
+        return True
+
+    for place, reached in _walk(waiting, {p: chosen[p].end for p in waiting}, feeds, take).items():
+        parts[place].reached = reached
+    return parts
+
+
+def _walk(
+    start: Offsets, ends: Offsets, feeds: Feeds, take: Callable[[Place, RawRecord], bool]
+) -> dict[Place, int]:
+    """Give the records up to the ends to ``take``, of each partition until it wants no more.
+
+    Returns: where the next record of each partition is, its end if there is none. Marks of
+    transactions, and what they have aborted, are passed over.
+    """
+    reached, left = dict(start), set(start)
+    idle = 0
+    positions: Offsets = dict(start)
+    feed = feeds(start, lambda: None)
     try:
-        while left and size < _MOST_BYTES and idle < _IDLE_POLLS and feed.open:
+        while left and idle < _IDLE_POLLS and feed.open:
             for record in feed.poll():
                 place = (record.topic, record.partition)
-                if place in left and record.offset < chosen[place].end:
-                    parts[place].records.append(record)
-                    parts[place].reached = record.offset + 1
-                    size += _size(record)
-                    if len(parts[place].records) >= limit:
-                        left.discard(place)
+                if place not in left or record.offset >= ends[place]:
+                    continue
+                if take(place, record):
+                    reached[place] = record.offset + 1
+                else:
+                    reached[place] = record.offset
+                    left.discard(place)
             before, positions = positions, dict(feed.positions)
             idle = 0 if positions != before else idle + 1
-            for place in [p for p in left if positions.get(p, 0) >= chosen[p].end]:
-                parts[place].reached = chosen[place].end  # what follows its records are markers
+            for place in [p for p in left if positions.get(p, 0) >= ends[p]]:
+                reached[place] = ends[place]
                 left.discard(place)
-            feed.pause(waiting.keys() - left)
+            feed.pause(start.keys() - left)
     finally:
         feed.close()
-    return parts
+    return reached
+
+
+def _with_last(
+    chosen: Mapping[Place, BrowseSpan], count: int, feeds: Feeds
+) -> dict[Place, BrowseSpan]:
+    """Let each span begin so far before the end that it has ``count`` records.
+
+    Not every offset has a record that is shown: transactions have marks, and what was aborted or
+    compacted is missing. So each look goes further back, and reads what is new of it.
+    """
+    starts = {place: span.start for place, span in chosen.items()}
+    ends = {place: span.end for place, span in chosen.items()}
+    last: dict[Place, list[int]] = {place: [] for place in chosen}
+    width = count
+    while ends:
+        offsets = _last_offsets({place: starts[place] for place in ends}, ends, count, feeds)
+        width = min(4 * width, max(1, _STEP_OFFSETS // len(ends)))
+        for place in list(ends):
+            last[place] = [*offsets[place], *last[place]][-count:]
+            begin = max(chosen[place].begin, chosen[place].end - _FURTHEST_OFFSETS)
+            if len(last[place]) == count or starts[place] <= begin:
+                del ends[place]
+            else:
+                ends[place] = starts[place]
+                starts[place] = max(begin, starts[place] - width)
+    return {
+        place: span._replace(start=last[place][0] if last[place] else starts[place])
+        for place, span in chosen.items()
+    }
+
+
+def _last_offsets(
+    starts: Offsets, ends: Offsets, count: int, feeds: Feeds
+) -> dict[Place, deque[int]]:
+    """Return the offsets of the last records before each end, ``count`` at most."""
+    offsets: dict[Place, deque[int]] = {place: deque(maxlen=count) for place in starts}
+
+    def take(place: Place, record: RawRecord) -> bool:
+        offsets[place].append(record.offset)
+        return True
+
+    if there := {place: start for place, start in starts.items() if start < ends[place]}:
+        _walk(there, ends, feeds, take)
+    return offsets
 
 
 def _size(record: RawRecord) -> int:

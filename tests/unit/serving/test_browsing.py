@@ -154,6 +154,58 @@ def test_empty_polls_that_pass_markers_do_not_count_as_waiting():
     assert places(browsed(topic, reader=Slow)) == [(0, 20)]
 
 
+class MarkedFeed(Feed):
+    """A feed of a topic some of whose offsets have no records; the end is passed after them."""
+
+    def __init__(self, topic, start):
+        super().__init__(topic, start)
+        self._ends = topic.end_offsets(["t"])
+
+    def poll(self):
+        if records := super().poll():
+            return records
+        self.positions.update({place: self._ends[place] for place in self.positions})
+        return []
+
+
+@pytest.fixture
+def marked():
+    """Each record is a transaction with a mark; of partition 1 all but two were aborted."""
+    ones = [record(0, 2 * n, n) for n in range(100)]
+    others = [record(1, 0, 500), record(1, 1, 501)]
+    return Topic(*ones, *others, ends=(200, 30_000))
+
+
+def test_the_last_records_are_counted_without_marks_and_what_was_aborted(marked):
+    answer = browsed(marked, reader=MarkedFeed, offset=-50)
+    assert places(answer) == [*((0, 2 * n) for n in range(50, 100)), (1, 0), (1, 1)]
+    assert [(each.next, each.end) for each in answer.partitions] == [(200, 200), (30_000, 30_000)]
+
+
+def test_the_last_records_are_not_looked_for_far_back():
+    gone = Topic(record(0, 0, 1), ends=(1_000_000, 0))
+    starts = []
+
+    def reader(topic, start):
+        starts.append(start["t", 0])
+        return MarkedFeed(topic, start)
+
+    assert places(browsed(gone, reader=reader, offset=-50, partition=0)) == []
+    assert min(starts) == 900_000
+    assert len(starts) < 30
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4, 50, 100])
+def test_no_page_has_nothing_but_marks(marked, limit):
+    shown, offsets = [], {0: 0, 1: 30_000}
+    while offsets[0] != 200:
+        answer = browsed(marked, reader=MarkedFeed, offsets=offsets, limit=limit)
+        assert len(answer.records) == limit
+        shown += answer.records
+        offsets = {extent.partition: extent.next for extent in answer.partitions}
+    assert len(shown) == 100
+
+
 def test_headers_count_as_bytes_of_an_answer():
     mebibyte = bytes(1 << 20)
     topic = Topic(*(record(0, n, n, headers=[("h", mebibyte)]) for n in range(20)))
