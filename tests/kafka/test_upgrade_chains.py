@@ -26,12 +26,18 @@ pytestmark = pytest.mark.proof
 CHAINS, PAIRS = int(os.environ.get("KSQL_TEST_UPGRADE_CHAINS", "40")), 4
 FIRST = int(os.environ.get("KSQL_TEST_UPGRADE_CHAINS_FROM", "0"))
 WAIT_MS = "120000"
+REFUSALS = (
+    "Cannot upgrade data source",
+    "has no former version",
+    "has other rows than its readers know",
+)
 
 
 class Served:
     """A chain behind HTTP, on Spark; every chain has names of its own."""
 
-    recodes = False
+    recodes = waits = loses = False
+    buckets = True
 
     def __init__(self, server):
         self.tag = unique("").upper()
@@ -58,16 +64,21 @@ class Served:
             changes=(),
         )
 
-    def rebuild(self, text):
+    def begin(self, text):
         try:
             answer = self.server.http.one(text, EARLIEST | {"ksql.upgrade.wait.ms": WAIT_MS})
         except Refused as refused:
-            if "Cannot upgrade data source" in refused.body["message"]:
+            if any(each in refused.body["message"] for each in REFUSALS):
                 return False
             raise
         assert not answer.get("warnings"), answer
-        self._settle()
         return True
+
+    def cut_over(self):
+        self._settle()
+
+    def traces(self):
+        return ()
 
     def as_candidate(self, events):
         """Merge the topics: the next record is the one with the earliest time of those ahead.

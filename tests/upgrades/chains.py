@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ksql.core.errors import KsqlError
-from tests.upgrades.chance import LATE_S, LATE_TO_A_JOIN_S, Chance, Event, records
+from tests.upgrades.chance import LATE_S, LATE_TO_A_JOIN_S, TTLS_S, Chance, Event, records
 from tests.upgrades.filled import filled
 from tests.upgrades.hosts import Host, InMemory
 from tests.upgrades.model import Key, Model, Values
@@ -78,7 +78,8 @@ class Chain:
         self.seed = seed
         self.host = host or InMemory()
         self.random = random.Random(seed)
-        self.chance = Chance(self.random, bumps=self.host.recodes)
+        ttls_s = TTLS_S[1:] if self.host.buckets else TTLS_S
+        self.chance = Chance(self.random, bumps=self.host.recodes, ttls_s=ttls_s)
         self.story: list[str] = []
         self.events: list[Event] = []
         self.lost: Counter[str] = Counter()

@@ -98,11 +98,17 @@ def _values(chance: random.Random, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 class Chance:
-    """Queries over sources that may have grown; ``bumps``: they may call a user's function."""
+    """Queries over sources that may have grown.
 
-    def __init__(self, chance: random.Random, *, bumps: bool = False) -> None:
+    ``bumps``: they may call a user's function. ``ttls_s``: the RETENTION_MS of rows in seconds.
+    """
+
+    def __init__(
+        self, chance: random.Random, *, bumps: bool = False, ttls_s: tuple[int, ...] = TTLS_S
+    ) -> None:
         self.chance = chance
         self.bumps = bumps
+        self.ttls_s = ttls_s
         self.stream = list(STREAM)
         self.table = list(TABLE)
 
@@ -127,7 +133,7 @@ class Chance:
                 grace_s=chance.choice((0, 5, 10, 10)),
             )
         if query.may_expire:
-            query = replace(query, ttl_s=chance.choice(TTLS_S))
+            query = replace(query, ttl_s=chance.choice(self.ttls_s))
         query = replace(query, outer=shape in JOINS and chance.random() < 0.5)
         columns = tuple((f"C{n}", self.expr(query)) for n in range(count))
         query = replace(query, columns=columns)
@@ -270,7 +276,7 @@ class Chance:
 
     def _ttl(self, query: Query) -> Query:
         """Its rows stay longer, shorter, or for good."""
-        return replace(query, ttl_s=self.chance.choice(TTLS_S))
+        return replace(query, ttl_s=self.chance.choice(self.ttls_s))
 
     def _reworded(self, query: Query) -> Query:
         """The same in other words."""

@@ -40,6 +40,8 @@ class Host(Protocol):
     """Whether a candidate is cut over by ``cut_over``, and not before; else by ``begin``."""
     loses: bool
     """Whether ``lose`` takes records away."""
+    buckets: bool
+    """Whether a query made without RETENTION_MS has several buckets, each with a stream time."""
 
     def run(self, text: str) -> None:
         """Execute statements that must be accepted."""
@@ -100,6 +102,7 @@ class InMemory:
     recodes = True
     waits = True
     loses = True
+    buckets = False
 
     def __init__(self) -> None:
         self.topics = LosingTopics()
