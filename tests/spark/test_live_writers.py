@@ -65,6 +65,25 @@ def test_a_reader_knows_after_a_restart_who_has_written_what(desk, start, runtim
     assert assert_by_time(desk, sources, sink) == 2 * STEPS
 
 
+def test_a_reader_knows_after_a_restart_what_one_wrote_before_the_other_one_was_there(
+    desk, start, runtime
+):
+    """INSERT INTO comes after the stream has been made: one writer is ahead, and then all stop."""
+    specs, sources, sink = queries(desk, mosts=(7, 7, 1000))
+    for number, source in enumerate(sources):
+        backlog(desk, source, number * 1000)
+    alone = {name: link for name, link in specs[0].chain.items() if name != specs[1].name}
+    running = []
+    for spec, source in zip([replace(specs[0], chain=alone), specs[1]], sources, strict=True):
+        running.append(start(spec))
+        assert running[-1].await_idle(desk.ends(source))
+    for query in running:
+        query.stop()
+    for spec in forgotten(runtime, specs):
+        assert start(spec).await_idle(desk.ends(*spec.topics))
+    assert assert_by_time(desk, sources, sink) == 2 * STEPS
+
+
 def forgotten(runtime, specs):
     """The same queries in a process that knows nothing of what they have done."""
     progress = runtime.session.sparkContext._jvm.ksql.Progress

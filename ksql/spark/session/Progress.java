@@ -303,21 +303,27 @@ public final class Progress {
             } else {
                 known.beside(isWatched(query));
                 known.endsBefore = ends;
-                known.unsaved = isShared(query) ? known.portion(known.fresh.end(known.plannedUntil), ends, null) : null;
+                known.unsaved =
+                    known.isNoted(query) ? known.portion(known.fresh.end(known.plannedUntil), ends, null) : null;
                 known.batches++;
             }
             Progress.class.notifyAll();
         }
     }
 
-    /** States what the query has written up to some time. Of one that writes alone only its backlog counts. */
+    /** Whether it counts what the query writes. Of one that writes alone only its backlog does: others may come. */
+    private boolean isNoted(String query) {
+        return !sink.isEmpty() && (doneUntil != ALL || isShared(query));
+    }
+
+    /** States what the query has written up to some time. */
     private void note(String query, Map<TopicPartition, Long> from, Map<TopicPartition, Long> to) {
-        if (!sink.isEmpty() && (doneUntil != ALL || isShared(query))) {
+        if (isNoted(query)) {
             SharedTopic topic = SHARED.computeIfAbsent(sink, any -> new SharedTopic());
             long until = plannedUntil == ALL ? fresh.reached() : plannedUntil;
             SharedTopic.Portion portion = portion(until, from, to);
             topic.add(portion);
-            unsaved = isShared(query) && !(portion.isEmpty() && until == ALL) ? portion : null;
+            unsaved = portion.isEmpty() && until == ALL ? null : portion;
         }
     }
 

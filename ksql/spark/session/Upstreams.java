@@ -61,7 +61,7 @@ final class Upstreams {
     }
 
     /**
-     * Restores what the query has written to a topic that others write, too, and keeps what it will write.
+     * Restores what the query has written to a topic that others write, too, or read; keeps what it will write.
      *
      * @param isRerun whether its last batch is half done
      */
@@ -70,10 +70,17 @@ final class Upstreams {
             return;
         }
         ranges = file;
+        boolean isShared = Progress.isShared(query);
+        if (!isShared && !Progress.hasReaders(query)) {
+            return;
+        }
         List<SharedTopic.Portion> known = file.read();
         if (!known.isEmpty()) {
             Progress.restore(query, known, cut.writtenEnds(sink), isRerun);
             save();
+            if (!isShared && !transactions) {
+                cut.releaseEnds();
+            }
         }
     }
 

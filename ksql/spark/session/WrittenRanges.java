@@ -18,10 +18,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The file of a query's checkpoint that says which ranges of a topic it has written, if others write it, too.
+ * The file of a query's checkpoint that says which ranges of a topic it has written.
  *
  * <p>Readers that come after a restart need them to tell apart what different queries have written. A line
- * is added before each batch, and after it. Without the file the records are in the order of the topic; so
+ * is added before each batch, and after it, if others write the topic, too. Others may come while a query
+ * has a backlog, so it does the same. Without the file the records are in the order of the topic; so
  * nothing waits for the disk, and what cannot be read is left out.
  */
 final class WrittenRanges {
