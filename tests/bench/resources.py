@@ -20,7 +20,6 @@ from tests.bench.site import Site, Stuck, await_quiet
 from tests.bench.statements import COUNT, SOURCE, STATELESS
 from tests.bench.throughput import INPUTS, Watch
 
-IDLE_QUERIES = 20
 _IDLE_S = 30.0
 _SETTLE_S = 20.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,30 +29,48 @@ ROOT = Path(__file__).resolve().parents[2]
 class Idle:
     """Queries that have nothing to do: three in four without state."""
 
-    name: str = f"idle-{IDLE_QUERIES}"
+    queries: int = 20
+
+    @property
+    def name(self) -> str:
+        """``idle-`` and the number of queries."""
+        return f"idle-{self.queries}"
 
     def run(self, site: Site, records: int) -> Result:
         """CPU use of Spark and the broker."""
         del records
-        site.execute(SOURCE.format(name="idle_in", topic="idle_in", format="JSON"))
-        results = []
-        for number in range(IDLE_QUERIES):
-            kind, statement = ("TABLE", COUNT) if number % 4 == 0 else ("STREAM", STATELESS)
-            results.append((kind, f"idle_{number}"))
-            site.execute(statement.format(name=f"idle_{number}", source="idle_in"))
+        declare_queries(site, self.queries, "idle")
         await_quiet(_SETTLE_S)
         before, start = site.usage(), time.monotonic()
         await_quiet(_IDLE_S)
         used, seconds = site.usage().since(before), time.monotonic() - start
         rss = site.rss_mb()
-        for kind, name in results:
-            site.drop(kind, name)
+        for number in range(self.queries):
+            site.drop(_kind(number), f"idle_{number}")
         site.drop("STREAM", "idle_in")
         cores = (used.jvm + used.workers + used.broker) / seconds
         note = (
-            f"Spark {(used.jvm + used.workers) / seconds:.2f}, broker {used.broker / seconds:.2f}"
+            f"Spark's JVM {used.jvm / seconds:.2f}, workers {used.workers / seconds:.2f}, "
+            f"broker {used.broker / seconds:.2f}, service {used.own / seconds:.2f} on top"
         )
         return Result(self.name, cores=round(cores, 3), rss_mb=rss, note=note)
+
+
+def declare_queries(site: Site, queries: int, stem: str, first: int = 0) -> None:
+    """Create the queries ``{stem}_{first}`` to ``{stem}_{queries - 1}`` over ``{stem}_in``.
+
+    The first of all creates that stream, too, which is empty.
+    """
+    if not first:
+        site.execute(SOURCE.format(name=f"{stem}_in", topic=f"{stem}_in", format="JSON"))
+    for number in range(first, queries):
+        statement = COUNT if _kind(number) == "TABLE" else STATELESS
+        site.execute(statement.format(name=f"{stem}_{number}", source=f"{stem}_in"))
+
+
+def _kind(number: int) -> str:
+    """Return what the query of a number writes: one in four is a count."""
+    return "TABLE" if number % 4 == 0 else "STREAM"
 
 
 @dataclass(frozen=True)

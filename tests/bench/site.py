@@ -6,9 +6,10 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -183,12 +184,14 @@ def environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def site(state: Path | None = None) -> Iterator[Site]:
+def site(
+    state: Path | None = None, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Site]:
     """A service for the length of a block; its directory is removed unless it is given."""
     with contextlib.ExitStack() as stack:
         if state is None:
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ksql-bench-")))
-        service = KsqlService(Settings({**environment(), "ksql.state.dir": str(state)}))
+        service = KsqlService(Settings({**environment(), **settings, "ksql.state.dir": str(state)}))
         stack.callback(service.stop)
         service.start()
         yield Site(service)
