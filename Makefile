@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE =
 RANDOM := $(PYTHON) -c 'import os; print(os.urandom(32).hex())'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup secrets demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka console qtt bench docs docs-tables lock \
+.PHONY: help setup secrets demo demo-shop test check fast fmt lint types layers unit golden chains spark kafka console qtt bench bench-scale docs docs-tables lock \
 	proof-fresh proof-crash proof-scale proof-soak proof-qtt proof-fuzz proof-upgrades \
 	proof-cuts proof-chains proof-streams proof-clients
 
@@ -158,8 +158,14 @@ proof-fuzz: setup ## random and broken statements, records, requests, 10 minutes
 proof-clients: setup ## clients of ksqlDB from npm, PyPI and in Go take a tour of a server
 	$(RUN) -m tests.clients
 
+CURVES ?=
+MOST ?= 0
+
 bench: setup ## the numbers
 	$(RUN) -m tests.bench
+
+bench-scale: setup ## cost per record as keys, values, queries and workers grow: an hour (CURVES= for some, MOST= for an end)
+	$(RUN) -m tests.bench scale --most $(MOST) $(CURVES)
 
 proof-fresh: ## a clone with empty HOME and caches: set-up twice, demo, tests
 	tests/fresh.sh demo test
