@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.resources import declare_queries
-from tests.bench.scale.input import Orders, publish
+from tests.bench.scale.input import Orders, written
 from tests.bench.scale.points import Point
 from tests.bench.site import EVERY_CHANGE, Site, await_quiet, site
-from tests.bench.statements import AMOUNTS, BY_CUSTOMER, LEAST, SOURCE
+from tests.bench.statements import AMOUNTS, BY_CUSTOMER, LEAST, SOURCE, STATELESS
 from tests.bench.throughput import Watch, WrongOutput
 from tests.kafka.cluster import Cluster, cluster
 
@@ -22,7 +22,6 @@ SIZES = (100, 1_000, 10_000, 100_000)
 QUERIES = (1, 10, 50, 100, 200)
 WORKERS = (1, 2, 4)
 _MOST_BYTES = 400 << 20
-_WARM_RECORDS = 50_000
 _WARM_KEYS = 1_000
 _LEAST_RECORDS = 20_000
 _FEW_RECORDS = 4
@@ -45,15 +44,16 @@ class Feed:
         self._site = site
         self._topic = topic
         self.records = 0
-        """How many orders were published."""
+        """How many orders were written."""
         self.passing = 0
         """How many of them a filter lets through."""
 
     def put_through(self, sinks: Sequence[str], orders: Orders) -> Point:
-        """Publish orders; what it costs from then until all queries have finished them."""
-        publish(self._site, self._topic, orders)
+        """Write orders; what it costs from their commit until all queries have finished them."""
+        producer = written(self._site.bootstrap, self._topic, orders)
         with Watch(self._site.rss_mb) as watch:
             before, began = self._site.usage(), time.monotonic()
+            producer.commit_transaction()
             for sink in sinks:
                 self._site.await_end(sink, self._topic)
             seconds = time.monotonic() - began
@@ -61,7 +61,8 @@ class Feed:
         self.records += orders.records
         numbers = range(orders.first, orders.first + orders.records)
         self.passing += sum(number % AMOUNTS > LEAST for number in numbers)
-        return Point(0, orders.records, seconds, used, watch.peak_mb)
+        rss_mb = max(watch.peak_mb, self._site.rss_mb())
+        return Point(0, orders.records, seconds, used, rss_mb)
 
     def more(self, records: int, customers: int = 0, value_bytes: int = 0) -> Orders:
         """The next orders, of random customers if their number is given."""
@@ -86,7 +87,7 @@ def by_keys(records: int, most: int) -> Iterator[Point]:
         running.execute(SOURCE.format(name="keyed", topic="keyed", format="JSON"))
         running.execute(BY_CUSTOMER.format(name="counted", source="keyed"), EVERY_CHANGE)
         feed = Feed(running, "keyed")
-        feed.put_through(["counted"], Orders(_WARM_RECORDS, customers=_WARM_KEYS))
+        feed.put_through(["counted"], Orders(_warm(records), customers=_WARM_KEYS))
         keys = 0
         for number in _up_to(KEYS, most):
             new = feed.put_through(["counted"], Orders(number - keys, first=keys))
@@ -99,6 +100,10 @@ def by_keys(records: int, most: int) -> Iterator[Point]:
 def by_size(records: int, most: int) -> Iterator[Point]:
     """A filter and projection of records with a long column, which it leaves out or carries on."""
     with site() as running:
+        running.execute(SOURCE.format(name="warm", topic="warm", format="JSON"))
+        running.execute(STATELESS.format(name="warmed", source="warm"))
+        Feed(running, "warm").put_through(["warmed"], Orders(_warm(records)))
+        running.drop("STREAM", "warmed")
         for size in _up_to(SIZES, most):
             source = f"sized_{size}"
             running.execute(_NOTED.format(name=source))
@@ -126,7 +131,7 @@ def by_queries(records: int, most: int) -> Iterator[Point]:
         for number in _up_to(QUERIES, most):
             declare_queries(running, number, "side", first=begun)
             begun, sinks = number, [f"side_{each}" for each in range(number)]
-            feed.put_through(sinks, feed.more(_WARM_RECORDS // number))
+            feed.put_through(sinks, feed.more(max(_warm(records) // number, 1)))
             idle = _idle_cores(running)
             few = feed.put_through(sinks, feed.more(_FEW_RECORDS))
             point = feed.put_through(sinks, feed.more(max(records // number, _LEAST_RECORDS)))
@@ -155,7 +160,7 @@ def by_workers(records: int, most: int) -> Iterator[Point]:
             running.execute(BY_CUSTOMER.format(name="counted", source="keyed"), EVERY_CHANGE)
             feed = Feed(running, "keyed")
             feed.put_through(["counted"], Orders(_WORKER_KEYS))
-            feed.put_through(["counted"], feed.more(max(records // 4, 1), _WORKER_KEYS))
+            feed.put_through(["counted"], feed.more(_warm(records), _WORKER_KEYS))
             point = feed.put_through(["counted"], feed.more(records, _WORKER_KEYS))
             feed.check("counted", feed.records)
         yield _with(point, number, "", {})
@@ -174,6 +179,11 @@ def _on_workers(number: int) -> Iterator[Site]:
 def _properties(spark: Cluster) -> dict[str, str]:
     """What the service needs for this cluster, by the names of the properties."""
     return {name.replace("__", "."): value for name, value in spark.properties().items()}
+
+
+def _warm(records: int) -> int:
+    """So many records come first: until the JVMs have compiled what they use."""
+    return max(records // 2, 1)
 
 
 def _with(point: Point, at: int, series: str, more: dict[str, float]) -> Point:

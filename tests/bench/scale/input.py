@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from confluent_kafka import Producer
 
-from tests.bench.alone import alone
-from tests.bench.site import Site
 from tests.bench.statements import order
 
 _NOISE_BYTES = 1 << 20
@@ -48,16 +46,12 @@ def _filled_up(value: bytes, size: int, noise: bytes, chance: random.Random) -> 
     return b'%b,"NOTE":"%b"}' % (value[:-1], noise[start : start + missing])
 
 
-def publish(site: Site, topic: str, orders: Orders) -> None:
-    """Write the orders from a process of its own, in one transaction."""
-    alone(_publish, site.bootstrap, topic, orders)
-
-
-def _publish(bootstrap: str, topic: str, orders: Orders) -> None:
+def written(bootstrap: str, topic: str, orders: Orders) -> Producer:
+    """Write the orders in a transaction; they are visible once the producer commits it."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
-            "transactional.id": f"bench-{topic}-{orders.first}-{orders.customers}",
+            "transactional.id": f"bench-{topic}",
             "transaction.timeout.ms": _TRANSACTION_MS,
             "partitioner": "murmur2_random",
             "linger.ms": 20,
@@ -73,4 +67,5 @@ def _publish(bootstrap: str, topic: str, orders: Orders) -> None:
                 break
             except BufferError:
                 producer.poll(0.1)
-    producer.commit_transaction()
+    producer.flush()
+    return producer
