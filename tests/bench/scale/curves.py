@@ -14,7 +14,7 @@ from tests.bench.scale.input import Orders, written
 from tests.bench.scale.points import Point
 from tests.bench.site import EVERY_CHANGE, Site, await_quiet, site
 from tests.bench.statements import AMOUNTS, BY_CUSTOMER, LEAST, SOURCE, STATELESS
-from tests.bench.throughput import Watch, WrongOutput
+from tests.bench.throughput import WrongOutput
 from tests.kafka.cluster import Cluster, cluster
 
 KEYS = (10_000, 100_000, 1_000_000, 5_000_000, 20_000_000)
@@ -27,6 +27,7 @@ _LEAST_RECORDS = 20_000
 _FEW_RECORDS = 4
 _WORKER_KEYS = 100_000
 _IDLE_S = 15.0
+_LOOK_S = 0.01
 _NOTED = """
 CREATE STREAM {name} (customer STRING KEY, id BIGINT, amount INT, name STRING, price DOUBLE,
   note STRING) WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON', PARTITIONS=4);
@@ -51,18 +52,24 @@ class Feed:
     def put_through(self, sinks: Sequence[str], orders: Orders) -> Point:
         """Write orders; what it costs from their commit until all queries have finished them."""
         producer = written(self._site.bootstrap, self._topic, orders)
-        with Watch(self._site.rss_mb) as watch:
-            before, began = self._site.usage(), time.monotonic()
-            producer.commit_transaction()
-            for sink in sinks:
-                self._site.await_end(sink, self._topic)
-            seconds = time.monotonic() - began
-            used = self._site.usage().since(before)
+        before, began = self._site.usage(), time.monotonic()
+        producer.commit_transaction()
+        self._await_visible()
+        for sink in sinks:
+            self._site.await_end(sink, self._topic)
+        seconds = time.monotonic() - began
+        used = self._site.usage().since(before)
         self.records += orders.records
         numbers = range(orders.first, orders.first + orders.records)
         self.passing += sum(number % AMOUNTS > LEAST for number in numbers)
-        rss_mb = max(watch.peak_mb, self._site.rss_mb())
-        return Point(0, orders.records, seconds, used, rss_mb)
+        # looking at the memory all along would cost CPU, too
+        return Point(0, orders.records, seconds, used, self._site.rss_mb())
+
+    def _await_visible(self) -> None:
+        """Wait for the marks of the transaction, which follow the answer to the commit."""
+        ends = self._site.service.node.admin.end_offsets
+        while ends([self._topic]) != ends([self._topic], committed=False):
+            time.sleep(_LOOK_S)
 
     def more(self, records: int, customers: int = 0, value_bytes: int = 0) -> Orders:
         """The next orders, of random customers if their number is given."""
