@@ -40,7 +40,7 @@ class Alone(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """Its name on the command line."""
         ...
 
     def run(self) -> Result:

@@ -1,4 +1,4 @@
-"""How soon many queries run again after a restart: each has put new records through by then."""
+"""The time until many queries run again after a restart: each has put new records through."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class Resume:
         one, with its broker and Spark.
         """
         with tempfile.TemporaryDirectory(prefix="ksql-bench-") as state:
-            made = alone(_made, Path(state), self.queries)
+            create_s = alone(_create, Path(state), self.queries)
             seconds, peak_mb, note = alone(_resumed, Path(state), self.queries, time.monotonic())
-        note = f"{note}; creating them took {made:.0f} s"
+        note = f"{note}; creating them took {create_s:.0f} s"
         return Result(self.name, seconds=round(seconds, 1), rss_mb=peak_mb, note=note)
 
 
-def _made(state: Path, queries: int) -> float:
+def _create(state: Path, queries: int) -> float:
     """Return how many seconds it took to create the queries."""
     with site(state) as first:
         began = time.monotonic()
         declare_queries(first, queries, "resumed")
-        made = time.monotonic() - began
+        create_s = time.monotonic() - began
         _put_through(first, queries)
-    return made
+    return create_s
 
 
 def _resumed(state: Path, queries: int, began: float) -> tuple[float, int, str]:

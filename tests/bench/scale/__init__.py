@@ -1,3 +1,3 @@
-"""What a record costs as keys, values, queries and workers grow: `python -m tests.bench scale`."""
+"""The cost of a record as keys, values, queries, workers grow: `python -m tests.bench scale`."""
 
 from __future__ import annotations

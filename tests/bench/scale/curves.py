@@ -184,7 +184,7 @@ def _on_workers(number: int) -> Iterator[Site]:
 
 
 def _properties(spark: Cluster) -> dict[str, str]:
-    """What the service needs for this cluster, by the names of the properties."""
+    """Return the service's properties for this cluster, by their names."""
     return {name.replace("__", "."): value for name, value in spark.properties().items()}
 
 

@@ -13,7 +13,7 @@ _TITLES = {"workers": "Python workers", "jvm": "Spark's JVMs", "service": "servi
 
 @dataclass(frozen=True)
 class Point:
-    """What ``records`` cost at one place of a curve; CPU in seconds, memory at its end in MiB.
+    """The cost of ``records`` at one place of a curve; CPU in seconds, memory at its end in MiB.
 
     ``series`` is one of several lines of the curve; ``more`` has further numbers by their names.
     """
