@@ -496,5 +496,7 @@ class Node:
 
     def _look(self) -> None:
         if self.ready.is_set():
-            self.monitor.look()
-            self._topic_watch.look()
+            try:
+                self.monitor.look()
+            finally:  # what ails one look ends no other
+                self._topic_watch.look()

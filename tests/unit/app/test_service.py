@@ -160,3 +160,17 @@ def test_a_service_that_was_stopped_starts_again(monkeypatch: pytest.MonkeyPatch
         watches.append(service.node.monitor.stalled)
         service.stop()
     assert watches[0] != watches[1]
+
+
+def test_topics_are_watched_although_the_look_at_the_queries_fails() -> None:
+    node, looks = KsqlService(Settings({})).node, []
+
+    def fail() -> None:
+        raise OSError("a defect")
+
+    node.monitor = SimpleNamespace(look=fail)  # type: ignore[assignment]
+    node._topic_watch = SimpleNamespace(look=lambda: looks.append("topics"))  # type: ignore[assignment]
+    node.ready.set()
+    with pytest.raises(OSError, match="a defect"):
+        node._look()
+    assert looks == ["topics"]
