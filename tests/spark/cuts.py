@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.core.records import OutRecord
 from ksql.exec.dataflow.load import load
-from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.exec.dataflow.query_start import plan_of
 from ksql.sql.catalog.model import Topic
 
 if TYPE_CHECKING:

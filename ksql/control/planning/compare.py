@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.errors import BESIDE, UpgradeRefused
-from ksql.control.planning import rebuild
+from ksql.control.planning import rebuild, start_mode
 from ksql.control.planning.expected import check_expected
 from ksql.control.planning.properties import STORE
 from ksql.core import KsqlError, Settings, StatementError, canonical
@@ -93,11 +93,11 @@ def queries(resolved: ResolvedQuery, planned: PlannedQuery, inputs: PlanningInpu
     if resolved.statement.or_replace and writer is None:
         check_expected(None, resolved.statement.name, inputs.settings)
     if existing is None:
-        return Compared(rebuild.starting(planned.plan, resolved.start))
+        return Compared(start_mode.starting(planned.plan, resolved.start))
     if writer is None:
         if stems := check_replacement(existing, planned.source):
             raise UpgradeRefused(existing.name, stems, None)
-        return Compared(rebuild.starting(planned.plan, resolved.start))
+        return Compared(start_mode.starting(planned.plan, resolved.start))
     return replacement(
         Replacement(
             statement=resolved.statement,
@@ -238,7 +238,7 @@ def _way_out(new: Replacement, old: QueryPlan, in_place: Compared, inputs: Plann
     except KsqlError:
         return ""
     if lost:
-        statement = rebuild.from_the_beginning(new.statement)
+        statement = start_mode.from_the_beginning(new.statement)
         missed = f", without the records that are gone ({rebuild.gone_text(lost)})"
     else:
         statement, missed = new.statement, ""
@@ -265,7 +265,7 @@ def _against_rebuild(
 def _refuse_start(new: Replacement) -> None:
     if new.start is not None:
         raise StatementError(
-            f"{rebuild.START} has no effect on a replacement in place: the new plan continues "
+            f"{start_mode.START} has no effect on a replacement in place: the new plan continues "
             "where the running one has read to.",
             hint=f"Leave it out, or rebuild the query: {rebuild.statement_of(new.statement)}",
         )

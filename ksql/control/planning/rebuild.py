@@ -1,4 +1,4 @@
-"""REPLACE_MODE and START_MODE, and the candidate that a rebuild makes of a statement.
+"""REPLACE_MODE, and the candidate that a rebuild makes of a statement.
 
 Source: docs/upgrades.md#rebuilds. KLIP-28 knows replacements in place only.
 """
@@ -12,9 +12,8 @@ from ksql.control.engine.changes import DeleteSubject, DeleteTopic, ForgetFormer
 from ksql.control.engine.context import Prepared, command_id
 from ksql.control.engine.errors import BadProperty, InvalidValue
 from ksql.control.planning import schemas
+from ksql.control.planning.start_mode import EARLIEST, START, starting
 from ksql.core import REBUILD_UNDER_WAY, StatementError, is_exactly_once, quote
-from ksql.core.types import times
-from ksql.exec.dataflow import AT
 from ksql.sql.catalog import Topic
 from ksql.sql.plan import codec
 from ksql.sql.syntax import ast, printer
@@ -35,13 +34,10 @@ Replacing = ast.CreateAsSelect | ast.ReplaceQuery
 _Mode = Literal["in_place", "rebuild", "backfill"]
 _Stated = TypeVar("_Stated", bound=Replacing)
 MODE: Final = "REPLACE_MODE"
-START: Final = "START_MODE"
 CUT_OVER: Final = "the cut-over of a rebuilt query"
 FORGET: Final = "the end of a former version's time"
 """The texts of commands that the service sends by itself."""
 
-_EARLIEST: Final = "earliest"
-_NOW: Final = "now"
 _STREAM_TOPIC: Final = {"cleanup.policy": "delete", "retention.ms": "600000"}
 _TABLE_TOPIC: Final = {"cleanup.policy": "compact"}
 
@@ -54,7 +50,7 @@ class BeginningLost(StatementError):
             f"{name} was not rebuilt: the topics of its sources have lost their beginning",
             detail=f"Gone by retention or deletion are {gone_text(lost)}. The running query may "
             "have read them; a new one cannot.",
-            hint=f"State where it is to begin: {START}='{_EARLIEST}' takes what is there, "
+            hint=f"State where it is to begin: {START}='{EARLIEST}' takes what is there, "
             f"{START}='2026-11-02T10:00:00' what came since.",
         )
 
@@ -113,44 +109,6 @@ def replaced_by(stmt: Replacing, catalog: Catalog) -> PersistentQuery | None:
     return next(iter(catalog.writers(stmt.name)), None)
 
 
-def start(options: With, inputs: PlanningInputs) -> str | None:
-    """Read START_MODE, as a plan keeps ``auto.offset.reset``; None if it is not stated.
-
-    Raises: InvalidValue.
-    """
-    text = options.text(START)
-    if text is None:
-        return None
-    match text.lower():
-        case "earliest":
-            return _EARLIEST
-        case "now":
-            return "latest"
-        case _:
-            return f"{AT}{_start_ms(text, inputs)}"
-
-
-def _start_ms(text: str, inputs: PlanningInputs) -> int:
-    try:
-        time_ms = times.parse_timestamp(text)
-    except ValueError as error:
-        reason = f"String must be 'earliest', 'now' or a time like '2026-11-02T10:00:00': {error}"
-        raise InvalidValue(START, text, reason) from error
-    if time_ms < 0:
-        raise InvalidValue(START, text, "The time lies before 1970-01-01T00:00:00")
-    if time_ms > inputs.now_ms:
-        raise InvalidValue(START, text, f"The time lies in the future; write '{_NOW}'")
-    return time_ms
-
-
-def starting(plan: QueryPlan, stated: str | None) -> QueryPlan:
-    """Return the plan with the stated start, if there is one."""
-    if stated is None:
-        return plan
-    settings = {**dict(plan.settings), RESET: stated}
-    return replace(plan, settings=tuple(settings.items()))
-
-
 def candidate_plan(
     fresh: QueryPlan, running: QueryPlan, overrides: Collection[str], stated: str | None
 ) -> QueryPlan:
@@ -165,7 +123,7 @@ def candidate_plan(
         placement=fresh.placement,
         partitions=fresh.partitions,
     )
-    return starting(plan, stated or _EARLIEST)
+    return starting(plan, stated or EARLIEST)
 
 
 def backfill_plan(aligned: QueryPlan, stated: str | None) -> QueryPlan:
@@ -173,7 +131,7 @@ def backfill_plan(aligned: QueryPlan, stated: str | None) -> QueryPlan:
 
     ``aligned`` has the running plan's slots and buckets. It begins as that of a rebuild.
     """
-    return starting(aligned, stated or _EARLIEST)
+    return starting(aligned, stated or EARLIEST)
 
 
 def accepted(verdict: Verdict, plan: QueryPlan) -> Verdict:
@@ -190,7 +148,7 @@ def filled(verdict: Verdict, plan: QueryPlan) -> Verdict:
 
 def _guarantees(plan: QueryPlan, subject: str) -> Iterator[Guarantee]:
     began = dict(plan.settings)[RESET]
-    whole = began == _EARLIEST
+    whole = began == EARLIEST
     read = "all records that its sources still hold" if whole else "the records from START_MODE on"
     yield Guarantee("backfill", whole, f"{subject} computed from {read}")
     yield Guarantee("cascading", True, "queries that read the result keep their columns")
@@ -211,12 +169,6 @@ def in_mode(stmt: _Stated, mode: ReplaceMode) -> _Stated:
     gone = (MODE, START) if mode == "in_place" else (MODE,)
     kept = tuple(p for p in stmt.properties if p.name.upper() not in gone)
     return replace(stmt, properties=(*kept, ast.Property(MODE, ex.StringLit(mode))))
-
-
-def from_the_beginning(stmt: _Stated) -> _Stated:
-    """Return the statement with a start: what its sources still have, whatever they have lost."""
-    kept = tuple(p for p in stmt.properties if p.name.upper() != START)
-    return replace(stmt, properties=(*kept, ast.Property(START, ex.StringLit(_EARLIEST))))
 
 
 def results_topic(query: PersistentQuery, like: Topic, inputs: PlanningInputs) -> Topic:

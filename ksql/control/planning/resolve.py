@@ -22,7 +22,7 @@ from ksql.control.engine.errors import (
     OtherKind,
     QueryIdTooLong,
 )
-from ksql.control.planning import rebuild, schemas, topics
+from ksql.control.planning import rebuild, schemas, start_mode, topics
 from ksql.control.planning.columns import columns_of
 from ksql.control.planning.properties import (
     RequestedFormat,
@@ -162,7 +162,7 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: PlanningContext) ->
         registered=schemas.given(topic, (("key", key), ("value", value)), context.registry),
         store=options.store(queryable=stmt.kind == "TABLE"),
         mode=mode,
-        start=rebuild.start(options, context),
+        start=start_mode.start(options, context),
         lost=partial(lost, stmt.query, context),
     )
 

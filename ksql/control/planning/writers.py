@@ -20,7 +20,7 @@ from ksql.control.engine.context import (
     with_settings,
 )
 from ksql.control.engine.errors import BadProperty, DoesNotExist
-from ksql.control.planning import compare, effects, plan_queries, rebuild, resolve
+from ksql.control.planning import compare, effects, plan_queries, rebuild, resolve, start_mode
 from ksql.control.planning.expected import stated_properties
 from ksql.control.planning.properties import With
 from ksql.core import (
@@ -131,10 +131,10 @@ def _replacement(
     stmt, target = resolved.statement, resolved.target
     options = With(stmt.properties, ddl=False)
     for prop in stmt.properties:
-        if prop.name.upper() not in (rebuild.MODE, rebuild.START):
+        if prop.name.upper() not in (rebuild.MODE, start_mode.START):
             raise BadProperty(
                 f"{prop.name} belongs to {target.name}, which stays as it is.",
-                hint=f"State {rebuild.MODE} or {rebuild.START}.",
+                hint=f"State {rebuild.MODE} or {start_mode.START}.",
                 span=prop.span,
             )
     return compare.Replacement(
@@ -144,7 +144,7 @@ def _replacement(
         existing=target,
         source=target,
         mode=rebuild.replace_mode(options, or_replace=True),
-        start=rebuild.start(options, context),
+        start=start_mode.start(options, context),
         lost=partial(resolve.lost, stmt.query, context),
     )
 

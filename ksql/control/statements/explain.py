@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from ksql.control.engine.context import Prepared
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.engine.rebuild_progress import check_room
-from ksql.control.planning import rebuild, schemas
+from ksql.control.planning import rebuild, schemas, start_mode
 from ksql.control.planning.plan_queries import transient_plan
 from ksql.control.statements import entities as e
 from ksql.control.statements.describe import (
@@ -141,7 +141,7 @@ def _without_beginning(
 
 
 def _from_the_beginning(target: rebuild.Replacing, request: Request) -> Prepared:
-    statement = rebuild.from_the_beginning(rebuild.in_mode(target, "rebuild"))
+    statement = start_mode.from_the_beginning(rebuild.in_mode(target, "rebuild"))
     return request.engine.dry_run(statement, request.text, request.settings)
 
 

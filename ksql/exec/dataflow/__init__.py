@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.moved_records import MovedRecords
     from ksql.exec.dataflow.partitioning.placement import has_one_writer
     from ksql.exec.dataflow.program import *
-    from ksql.exec.dataflow.topic_acl import *
+    from ksql.exec.dataflow.query_start import *
     from ksql.exec.dataflow.topology import changes_sent, time_counted
 else:
     __getattr__ = lazy_exports(
@@ -27,7 +27,7 @@ else:
             "moved_records": "MovedRecords",
             "partitioning.placement": "has_one_writer",
             "program": "Program RawBatch Result through",
-            "topic_acl": "AT plan_of read_topics start_ms stated_settings",
+            "query_start": "at_time plan_of read_topics start_ms stated_settings",
             "topology": "changes_sent time_counted",
         },
     )

@@ -1,4 +1,4 @@
-"""Decides which topics statements may touch, and where a query begins in the topics it reads.
+"""Decides which topics statements may touch.
 
 A topic of Kafka's or of any service's own inner workings (command topics, changelogs, schemas,
 offsets) is closed, whatever the configuration says. A topic that ``ksql.readonly.topics`` matches,
@@ -13,17 +13,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import INTERNAL_TOPIC, StartError, StatementError, application_id, comma_list
+from ksql.exec.dataflow.query_start import read_topics
 from ksql.kafka import processing_log
-from ksql.sql.plan import codec, sources
 
 if TYPE_CHECKING:
     from ksql.core import Settings
-    from ksql.sql.catalog import PersistentQuery
     from ksql.sql.plan import QueryPlan
-
-
-AT: Final = "timestamp:"
-"""What the start of a query begins with that begins at a time; its ms since the epoch follow."""
 
 HIDDEN: Final = "ksql.hidden.topics"
 READ_ONLY: Final = "ksql.readonly.topics"
@@ -158,32 +153,3 @@ def _open(topic: str, settings: Settings) -> bool:
     log = processing_log.topic_name(settings.text("ksql.service.id"), configured)
     logs = (log, settings.text("ksql.audit.topic.name"))
     return topic not in logs and not matching(READ_ONLY, settings.text(READ_ONLY)).fullmatch(topic)
-
-
-def plan_of(query: PersistentQuery) -> QueryPlan:
-    """Return the stored plan of a query."""
-    return codec.loads(query.plan)
-
-
-def stated_settings(query: PersistentQuery, plan: QueryPlan) -> dict[str, str]:
-    """Return the settings that a query was made with; those that its plan keeps win."""
-    return {**dict(query.properties), **dict(plan.settings)}
-
-
-def read_topics(plan: QueryPlan) -> dict[str, str]:
-    """Return the topics of a plan and where a new query starts to read each.
-
-    Streams at ``earliest``, at ``latest``, or at a time (``AT``); tables always at ``earliest``.
-    """
-    reset = dict(plan.settings).get("auto.offset.reset", "latest").lower()
-    starts: dict[str, str] = {}
-    for source in sources(plan.sink):
-        start = "earliest" if source.kind == "TABLE" else reset
-        if starts.get(source.topic) != "earliest":
-            starts[source.topic] = start
-    return starts
-
-
-def start_ms(start: str) -> int | None:
-    """Return the time at which a query begins to read; None if it begins elsewhere."""
-    return int(start.removeprefix(AT)) if start.startswith(AT) else None

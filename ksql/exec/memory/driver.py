@@ -15,7 +15,7 @@ from ksql.core import KsqlError, OutRecord, QueryVersion, RawRecord
 from ksql.exec.dataflow import muted
 from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import Program, RawBatch, through
-from ksql.exec.dataflow.topic_acl import read_topics, start_ms
+from ksql.exec.dataflow.query_start import read_topics, start_ms
 from ksql.exec.operators.memory import MemoryStore
 from ksql.exec.ports import LEFT_BEHIND, BuildProgress, FirstBatch, Switch
 from ksql.functions import BUILTINS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ksql.exec.dataflow.compiled import writing
 from ksql.exec.dataflow.load import load
 from ksql.exec.dataflow.program import RawBatch, through
-from ksql.exec.dataflow.topic_acl import plan_of, read_topics
+from ksql.exec.dataflow.query_start import plan_of, read_topics
 from ksql.exec.operators.base import Record
 from ksql.exec.operators.memory import MemoryStore
 from ksql.functions.registry import BUILTINS

@@ -15,7 +15,7 @@ from ksql.core.config import Settings
 from ksql.core.error_table import INTERNAL_TOPIC
 from ksql.core.errors import KsqlError
 from ksql.exec.dataflow import topic_acl
-from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.exec.dataflow.query_start import plan_of
 from ksql.serving.query_service import QueryService
 from tests.unit.world import World
 

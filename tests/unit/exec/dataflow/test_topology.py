@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.exec.dataflow.query_start import plan_of
 from ksql.exec.dataflow.topology import topology
 from ksql.functions.registry import BUILTINS
 from tests.unit.world import World

@@ -8,7 +8,7 @@ import pytest
 
 from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import RawBatch, through
-from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.exec.dataflow.query_start import plan_of
 from ksql.exec.operators.memory import MemoryStore
 from ksql.functions.registry import BUILTINS, Functions
 from ksql.functions.user.load import load_sources

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from ksql.exec.dataflow.topic_acl import plan_of
+from ksql.exec.dataflow.query_start import plan_of
 from ksql.spark.checkpoint import checkpoint, cut_over_mark, plan_fingerprint
 from ksql.spark.query.spec import State
 from ksql.sql.catalog.model import CutOver
