@@ -13,7 +13,7 @@ from ksql.formats import Reference, subject_name
 from ksql.kafka import KafkaTopics, Reader
 from ksql.registry import TOPIC as REGISTRY_TOPIC
 from qtt.compare import Actual
-from qtt.driver import SERVED
+from qtt.driver import SERVED, RawInput
 from qtt.memory import ANYWHERE_FREE
 from server.app import behind_http
 from server.listeners import bind, parse_listeners, url_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ksql.kafka import Admin, KafkaSettings
     from ksql.spark.query import QuerySupervisor, SparkRunner
     from ksql.sql.catalog import Catalog, PersistentQuery, Topic
-    from qtt.driver import RawInput
     from qtt.spark import SparkDrivers
 
 
@@ -51,7 +50,6 @@ class HttpDriver:
 
     @property
     def catalog(self) -> Catalog:
-        """Return the present catalog."""
         return self._service.node.engine.catalog
 
     @property
@@ -60,7 +58,6 @@ class HttpDriver:
         return self._service.node.registry
 
     def refer(self, name: str, schema: Schema) -> Reference:
-        """Register a schema that others import."""
         return register_import(self.registry, name, name, schema)
 
     def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
@@ -69,11 +66,9 @@ class HttpDriver:
         self.registry.register(subject_name(topic, side), schema)
 
     def latest(self, topic: str, side: Side) -> Registered | None:
-        """The latest schema of a side of a topic."""
         return self.registry.latest(subject_name(topic, side))
 
     def create_topic(self, topic: Topic) -> None:
-        """Make a topic."""
         self._created.add(topic.name)
         KafkaTopics(self._shared.admin).create(topic)
 
@@ -83,7 +78,6 @@ class HttpDriver:
         await_queries(self.catalog.queries.values(), self._service.node.runner, self._shared.admin)
 
     def records(self, topic: str) -> list[Actual]:
-        """The log of a topic."""
         return read_topic(self._shared.kafka, topic)
 
     def topics(self) -> set[str]:

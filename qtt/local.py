@@ -14,7 +14,15 @@ from ksql.exec.memory import MemoryRecords, MemoryRunner, MemoryTopics
 from ksql.formats import MemoryRegistry, Reference, subject_name
 from qtt import rest
 from qtt.compare import Actual
-from qtt.driver import FUNCTIONS, NOW_MS, SERVED, DeliveredRecord, awaiting_rebuilds
+from qtt.driver import (
+    FUNCTIONS,
+    NOW_MS,
+    SERVED,
+    DeliveredRecord,
+    Driver,
+    RawInput,
+    awaiting_rebuilds,
+)
 from qtt.memory import MemoryService, hosted
 
 if TYPE_CHECKING:
@@ -24,7 +32,6 @@ if TYPE_CHECKING:
     from ksql.formats import Registered, Registry, Schema, Side
     from ksql.sql.catalog import Catalog, Topic
     from ksql.sql.syntax import ast
-    from qtt.driver import Driver, RawInput
     from qtt.model import QueryTestCase
 
 _REFERENCES: Final = 1_000_000  # their ids begin here
@@ -75,19 +82,15 @@ class LocalDriver:
         return Reference(name, name, 1)
 
     def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
-        """Register a schema under that id."""
         self._registry.register(subject_name(topic, side), schema, schema_id)
 
     def latest(self, topic: str, side: Side) -> Registered | None:
-        """The latest schema of a side of a topic."""
         return self._registry.latest(subject_name(topic, side))
 
     def create_topic(self, topic: Topic) -> None:
-        """Make a topic."""
         self._topics.create(topic)
 
     def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
-        """Run a statement."""
         request = Request(self._services, awaiting_rebuilds(settings), text=text)
         HANDLERS[type(statement)](statement, request)
 
@@ -105,7 +108,6 @@ class LocalDriver:
         return DeliveredRecord()
 
     def feed(self, records: Sequence[RawInput]) -> None:
-        """Write the records and run the queries."""
         for topic, key, value, timestamp, headers in records:
             self._topics.append(topic, key, value, timestamp, headers)
         self._runner.drain(self._engine.catalog.versions)
@@ -116,7 +118,6 @@ class LocalDriver:
         return self._rebuilds.wait(version, timeout_s)
 
     def records(self, topic: str) -> list[Actual]:
-        """The log of a topic."""
         return [
             Actual(r.key, r.value, r.timestamp, tuple(r.headers or ()))
             for r in self._topics.records.get(topic, [])
@@ -160,12 +161,10 @@ class NoMonitor:
         return QueryHealth(state="RUNNING")
 
     def spark_plan(self, query_id: str) -> str:
-        """None."""
         del query_id
         return ""
 
     def skipped(self, query_id: str) -> int:
-        """None."""
         del query_id
         return 0
 
@@ -200,10 +199,6 @@ class LocalDrivers:
         return LocalDriver()
 
     def serve(self, case: QueryTestCase) -> None:
-        """Run a REST case on a server of its own, in memory.
-
-        Raises: Unsupported, Mismatch.
-        """
         driver = LocalServed()
         with hosted(driver.service) as driver.url:
             rest.play(case, driver)

@@ -7,7 +7,16 @@ from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
-from ksql.cluster.replicas import HeartbeatsOff, Processed, Unreachable
+from ksql.cluster.replicas import (
+    Caller,
+    Freshness,
+    HeartbeatsOff,
+    Processed,
+    ReadRequest,
+    ReadResult,
+    ReplicaStatus,
+    Unreachable,
+)
 from ksql.control.statements import (
     Health,
     QueryHistory,
@@ -19,28 +28,23 @@ from ksql.control.statements import (
 from ksql.control.statements import execute as requests
 from ksql.control.statements.dry_run import dry_run
 from ksql.core import NotReady, Offset, Settings, Token, TokenScope
-from ksql.exec.memory import MemoryExtents, MemoryFeed
-from ksql.serving import QueryService
+from ksql.exec.memory import MemoryExtents, MemoryFeed, MemoryTopics
+from ksql.serving import BrowsedRecords, BrowseRequest, QueryService, ResultStream, TextStream
 from ksql.views import store_config_of
-from ksql.views.stores import MemoryStore, RetentionStore
+from ksql.views.stores import MemoryStore, RetentionStore, Rows, Store
 from server.app import behind_http
 from server.listeners import bind, parse_listeners, url_of
-from server.service import Service
+from server.service import Service, StartedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ksql.cluster import ClusterStatus, HostStoreLags, Server
-    from ksql.cluster.replicas import Caller, Freshness, ReadRequest, ReadResult, ReplicaStatus
     from ksql.control import BySite
     from ksql.control.engine import CommandStatus, Engine
     from ksql.control.statements import Entity, RowWriter, Services
     from ksql.core import Counts
-    from ksql.exec.memory import MemoryTopics
-    from ksql.serving import BrowsedRecords, BrowseRequest, ResultStream, TextStream
     from ksql.sql.catalog import DataSource
-    from ksql.views.stores import Rows, Store
-    from server.service import StartedRequest
 
 ANYWHERE_FREE: Final = "http://127.0.0.1:0"
 
@@ -153,10 +157,6 @@ class MemoryService(Service):
         token: Token | None = None,
         user: str = "",
     ) -> StartedRequest:
-        """Begin to run statements.
-
-        Raises: RequestFailed.
-        """
         del credentials
         return requests.Execution(
             text, self.services, self.settings, properties, variables, token, user
@@ -165,44 +165,25 @@ class MemoryService(Service):
     def dry_run(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> list[Entity]:
-        """Return what each statement of a request would do.
-
-        Raises: RequestFailed.
-        """
         return dry_run(text, self.services, self.settings, properties, variables)
 
     def awaiting(self, offset: int) -> Callable[[], bool]:
-        """Return a question: every command was carried out before its answer."""
         del offset
         return lambda: True
 
     def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
-        """Return the writer of rows to the stream of that name.
-
-        Raises: RequestFailed.
-        """
         return row_writer(target, self.services, self.settings, properties)
 
     def statuses(self) -> Mapping[str, CommandStatus]:
-        """Return the status of every distributed statement, by command id."""
         return dict(self.services.engine.statuses)
 
     def status(self, command_id: str) -> CommandStatus | None:
-        """Return the status of one distributed statement."""
         return self.statuses().get(command_id)
 
     def check_property(self, name: str) -> None:
-        """Check that SET would accept that name.
-
-        Raises: UnknownProperty, FixedProperty.
-        """
         self.settings.settable(name)
 
     def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
-        """End all queries, and delete the sink topics that the list matches.
-
-        Raises: BadPattern, RequestFailed.
-        """
         return end_cluster(
             self.services, self.settings, self._topics, "commands", delete_topics, lambda: None
         )
@@ -216,10 +197,6 @@ class MemoryService(Service):
         tombstones: bool = True,
         caller: Caller | None = None,
     ) -> ResultStream | TextStream:
-        """Start one query or PRINT.
-
-        Raises: RequestFailed.
-        """
         return self.reads.open(
             text,
             self.services,
@@ -233,21 +210,12 @@ class MemoryService(Service):
     def at_once(
         self, text: str, properties: Mapping[str, str], caller: Caller
     ) -> ResultStream | None:
-        """Start a query that waits for nothing; None for any other, which ``query`` starts.
-
-        Raises: RequestFailed.
-        """
         return self.reads.at_once(text, self.settings, properties, caller)
 
     def close_query(self, query_id: str) -> bool:
-        """End a push query; False when there is none of that id."""
         return self.reads.close(query_id)
 
     def browse(self, ask: BrowseRequest) -> BrowsedRecords:
-        """Return some records of a topic as text.
-
-        Raises: NotPermitted, UnknownName, INTERNAL_TOPIC, UnknownPartition.
-        """
         return self.reads.browse(ask)
 
     def close(self) -> None:
@@ -255,87 +223,56 @@ class MemoryService(Service):
         self.reads.close_all()
 
     def info(self) -> ServerInfo:
-        """Return version and identity."""
         return ServerInfo(metadata.version("ksql-spark"), self.scope.cluster, self.scope.service)
 
     def health(self) -> Health:
-        """Return that all is well: what is in memory does not fail."""
         return Health({"metastore": True, "kafka": True, "commandRunner": True})
 
     def unready(self) -> dict[str, str]:
-        """Return nothing: what is in memory is ready."""
         return {}
 
     def metrics(self, accept: str, unready: Sequence[str], requests: Counts) -> tuple[bytes, str]:
-        """Return nothing: nobody scrapes a test."""
         del accept, unready, requests
         return b"", "text/plain; charset=utf-8"
 
     def history(self, query_id: str) -> QueryHistory:
-        """Return no samples: nobody looks at a test."""
         return QueryHistory(query_id, ())
 
     def elsewhere(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:
-        """Return nothing: every request is answered here."""
         del text, properties, variables
 
     def leader(self) -> Server:
-        """Refuse: this server follows nobody.
-
-        Raises: NotReady.
-        """
         raise NotReady("there is no other server")
 
     def is_leader(self, server: Server) -> bool:
-        """Return False: no other server leads."""
         del server
         return False
 
     def cluster_status(self) -> ClusterStatus:
-        """Refuse: there are no heartbeats.
-
-        Raises: HeartbeatsOff.
-        """
         raise HeartbeatsOff
 
     def note_alive(self, host: str) -> None:
-        """Refuse likewise.
-
-        Raises: HeartbeatsOff.
-        """
         raise HeartbeatsOff
 
     def reported(self, host: str, lags: HostStoreLags) -> None:
-        """Refuse likewise.
-
-        Raises: HeartbeatsOff.
-        """
         raise HeartbeatsOff
 
     def read_replica(self, ask: ReadRequest) -> ReadResult:
-        """Refuse: a table is read from its topic.
-
-        Raises: Unreachable.
-        """
         raise Unreachable(f"no copy of {ask.query_id} is here")
 
     def report(self, queries: Sequence[str]) -> bytes:
-        """Report the queries: those in detail, or all in short."""
         return reports.form(reports.report(self.services, queries))
 
     def replica_statuses(self) -> Mapping[tuple[str, int], ReplicaStatus]:
-        """Return nothing: there are no replicas."""
         return {}
 
     def processed(self, query_id: str) -> Processed:
-        """Return nothing: nobody waits for a query, each runs to its end in its turn."""
         del query_id
         return Processed({})
 
     def holders(self, table: str, key: list[Any] | None) -> list[dict[str, Any]]:
-        """Return nothing: there are no replicas."""
         del table, key
         return []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core.types import Column, Role
@@ -13,8 +13,6 @@ from qtt import tokens
 from qtt.model import Mismatch, QueryTestCase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ksql.core.types import Format
     from ksql.sql.catalog import DataSource
     from qtt.driver import Driver

@@ -7,33 +7,28 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 from google.protobuf import text_format
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from ksql.core import Settings
 from ksql.formats.protobuf import BrokenProtobuf
 from ksql.formats.protobuf import schema as proto_schema
-from ksql.sql.syntax import split
+from ksql.sql.syntax import RawStatement, split
 from qtt import tokens, topics, wire
 from qtt.compare import check_topic, same
-from qtt.model import Mismatch, Unsupported
+from qtt.model import Mismatch, QueryTestCase, RestPart, Unsupported
 from server.wire import V1_JSON, V1_PROTOBUF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
-    from google.protobuf.message import Message
 
-    from ksql.sql.syntax import RawStatement
     from qtt.driver import Served
-    from qtt.model import QueryTestCase, RestPart
 
 
 _REST_S: Final = 0.1

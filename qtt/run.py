@@ -20,7 +20,7 @@ from ksql.sql.syntax import Parsed, RawStatement, ast, parse_one, printer, split
 from ksql.sql.syntax import expr as ex
 from qtt import topics, wire
 from qtt.compare import check_topic
-from qtt.driver import FUNCTIONS
+from qtt.driver import FUNCTIONS, Driver, Drivers
 from qtt.model import (
     CaseRecord,
     ExpectedException,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ksql.control.planning import FormatClause
     from ksql.core.types import Format
     from ksql.sql.catalog import DataSource
-    from qtt.driver import Driver, Drivers
 
 
 BASE = {

@@ -204,7 +204,6 @@ class SparkDriver:
         return self._registry
 
     def refer(self, name: str, schema: Schema) -> Reference:
-        """Register a schema that others import."""
         return register_import(self._registry, name, self._prefix + name, schema)
 
     def register(self, topic: str, side: Side, schema: Schema, schema_id: int) -> None:
@@ -213,16 +212,13 @@ class SparkDriver:
         self._ids[schema_id] = self._registry.register(subject, schema)
 
     def latest(self, topic: str, side: Side) -> Registered | None:
-        """The latest schema of a side of a topic."""
         return self._registry.latest(subject_name(self._prefix + topic, side))
 
     def create_topic(self, topic: Topic) -> None:
-        """Make a topic."""
         self._created.add(self._prefix + topic.name)
         self._topics.create(replace(topic, name=self._prefix + topic.name, replicas=1))
 
     def execute(self, statement: ast.Statement, text: str, settings: Settings) -> None:
-        """Run a statement."""
         sinks = settings.text("ksql.output.topic.name.prefix")
         own = with_ids(prefixed(statement, self._prefix, sinks), self._ids)
         own_settings = awaiting_rebuilds(Settings(self._settings, settings.overrides))

@@ -15,7 +15,7 @@ from ksql.core.types import capabilities
 from ksql.formats import Schema, schema_for, validate
 from ksql.sql.catalog import Topic
 from ksql.sql.syntax import RawStatement, ast, parse_one, split
-from qtt.model import SchemaDef, TopicDef
+from qtt.model import QueryTestCase, SchemaDef, TopicDef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ksql.core.types import Column, Format
     from ksql.formats import Side
     from qtt.driver import CaseStage
-    from qtt.model import QueryTestCase
 
 _FIRST_TABLE: Final = 16
 

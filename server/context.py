@@ -10,25 +10,22 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 
 from ksql.control.statements import Health, RequestFailed
 from ksql.core import KsqlError, NotReady, StatementError, Tally, TooManyRequests, carried
 from ksql.functions.user import Overrun
-from ksql.serving import ResultStream, is_counted, is_quick
+from ksql.serving import ResultRow, ResultStream, TextStream, is_counted, is_quick
 from ksql.views import TableNotReady
 from server.errors import ClusterTerminated, ShuttingDown
 from server.io_budget import IoBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ksql.cluster.replicas import Caller
     from ksql.control.statements import Entity
     from ksql.core import Token
-    from ksql.serving import ResultRow, TextStream
     from server.service import Service
 
 

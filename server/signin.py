@@ -30,7 +30,7 @@ from ksql.core import FILE, HEADER, KsqlError, excerpt
 from server.errors import body_of, response_of
 from server.login_throttle import LoginThrottle, TooManyGuesses
 from server.paths import HISTORY, ONLY_SERVERS, needs_of
-from server.users import Forbidden, Unauthorized
+from server.users import Forbidden, Unauthorized, Users
 from server.wire import JSON
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from ksql.core import ServerSecret
-    from server.users import Users
 
 
 PASSED_ON: Final = frozenset(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.app.audit_topic import AuditTopic, audit_topic
 from ksql.app.configuration import SHARED, authentication
 from ksql.app.processing_log import FailureLog
-from ksql.cluster import Heartbeats, SingleServer
+from ksql.cluster import Heartbeats, Members, SingleServer
 from ksql.cluster.replicas import ENABLED
 from ksql.control.statements import CommandRate
 from ksql.core import steady_ms
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.app.state import StateDir
-    from ksql.cluster import Members
     from ksql.core import Settings, Trash
     from ksql.core.process import Lease
     from ksql.functions import Function

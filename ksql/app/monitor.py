@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ksql.app.query_warnings import QueryWarnings, ahead_warnings
-from ksql.cluster.replicas import NotFollowed, Processed, ReadRejected, Unreachable
+from ksql.app.query_warnings import QueryWarnings, Warnings, ahead_warnings
+from ksql.cluster.replicas import NotFollowed, Peers, Processed, ReadRejected, Unreachable
 from ksql.control.statements import Offsets, QueryHealth, StageState
 from ksql.core.process import NotLeader
 from ksql.kafka import UnknownTopic
@@ -18,9 +18,7 @@ from ksql.spark.query import State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ksql.app.query_warnings import Warnings
     from ksql.cluster import Members, RemoteLeader
-    from ksql.cluster.replicas import Peers
     from ksql.control.engine import Engine
     from ksql.core import PartitionId, QueryVersion
     from ksql.kafka import Admin

@@ -16,7 +16,7 @@ from ksql.app.monitor import AllEnds, ProcessedOffsets, SparkMonitor
 from ksql.app.processing_log import declare, open_log_topic
 from ksql.app.shutdown import WITHDRAWAL_S, end, hand_over
 from ksql.app.state import StateDir
-from ksql.cluster import ClusterClient, SingleServer
+from ksql.cluster import ClusterClient, GroupMembers, Members, RemoteLeader, SingleServer
 from ksql.cluster.leadership import AnotherServer, Follower, ServiceEnded
 from ksql.cluster.replicas import (
     STANDBYS,
@@ -33,7 +33,7 @@ from ksql.core import KsqlError, Settings, Trash, process_tuning, steady_ms
 from ksql.core.process import NotLeader
 from ksql.functions import BUILTINS
 from ksql.functions.user import UdfProcessPool
-from ksql.history import ResilientLedger, UpgradeRecorder, configured_url
+from ksql.history import KnownUpgrade, ResilientLedger, UpgradeRecorder, configured_url
 from ksql.kafka import (
     Admin,
     Groups,
@@ -58,10 +58,8 @@ from ksql.views import ViewMaintainer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ksql.cluster import GroupMembers, Members, RemoteLeader
     from ksql.control.engine import Command
     from ksql.functions import Functions
-    from ksql.history import KnownUpgrade
 
 _log = logging.getLogger(__name__)
 _BOOTSTRAP = "bootstrap.servers"

@@ -13,15 +13,13 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from ksql.core import TRACEPARENT, log_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from opentelemetry.trace import Span
 
     from ksql.core import Attributes
 
@@ -59,7 +57,6 @@ class OtelTracer:
         self._tracer = maker.get_tracer("ksql")
 
     def begin(self, name: str, parent: str, attributes: Attributes) -> OtelSpan:
-        """Begin a span now."""
         return OtelSpan(
             self._tracer.start_span(
                 name, _context(parent), kind=SpanKind.SERVER, attributes=_prefixed(attributes)
@@ -74,7 +71,6 @@ class OtelTracer:
         attributes: Attributes,
         error: str = "",
     ) -> None:
-        """Take a span whose begin and end, since the epoch, are in the past."""
         begun, ended = nanoseconds
         span = self._tracer.start_span(
             name, _context(parent), attributes=_prefixed(attributes), start_time=begun
@@ -90,12 +86,10 @@ class OtelSpan:
 
     @property
     def header(self) -> str:
-        """The header traceparent that names it as the parent of further spans."""
         context = self._span.get_span_context()
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
     def end(self, error: str) -> None:
-        """End it; an empty ``error`` says that all went well."""
         _end(self._span, error)
 
 

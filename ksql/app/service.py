@@ -11,9 +11,16 @@ from ksql.app.headless import carry_out, queries_file, read
 from ksql.app.metrics import Metrics, Observer, gather
 from ksql.app.node import Node
 from ksql.app.readiness import NodeState, Readiness
-from ksql.app.statements import StatementService
+from ksql.app.statements import StartedRequest, StatementService
 from ksql.app.tracing import open_tracing, untraced
-from ksql.cluster.replicas import own_scheme
+from ksql.cluster.replicas import (
+    Caller,
+    Processed,
+    ReadRequest,
+    ReadResult,
+    ReplicaStatus,
+    own_scheme,
+)
 from ksql.control.statements import Health, RequestFailed, ServerInfo, StatementsOfCatalog, reports
 from ksql.core import NotReady, TokenScope
 
@@ -22,9 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ksql.app.statements import StartedRequest
     from ksql.cluster import ClusterStatus, HostStoreLags, Server
-    from ksql.cluster.replicas import Caller, Processed, ReadRequest, ReadResult, ReplicaStatus
     from ksql.control.engine import CommandStatus
     from ksql.control.statements import Entity, QueryHistory, RowWriter
     from ksql.core import Counts, ServerSecret, Settings, Token
@@ -150,10 +155,6 @@ class KsqlService:
         token: Token | None = None,
         user: str = "",
     ) -> StartedRequest:
-        """Check a request of one or more statements, which is then carried out.
-
-        Raises: RequestFailed.
-        """
         return self.statements.begin(text, properties, variables, credentials, token, user)
 
     def dry_run(
@@ -225,7 +226,6 @@ class KsqlService:
 
     @property
     def scope(self) -> TokenScope:
-        """The Kafka cluster and the service that consistency tokens of this server are of."""
         return TokenScope(self.node.cluster_id, self.node.settings.text("ksql.service.id"))
 
     @property

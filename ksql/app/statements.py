@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,6 @@ from ksql.core.process import NotLeader
 from ksql.kafka import KafkaTopics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ksql.app.node import Node
     from ksql.cluster import Server
     from ksql.core import Token

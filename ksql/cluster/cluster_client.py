@@ -8,8 +8,8 @@ ksqlDB server configuration reference, ``ksql.fetch.remote.hosts.max.timeout.sec
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -22,9 +22,6 @@ from ksql.control.statements import HostReport, QueryDetails, UpgradeReports, re
 from ksql.core import KsqlError, NewerVersion, carried
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from concurrent.futures import Future
-
     from ksql.cluster.members import Members, Server
     from ksql.cluster.replicas.replica_client import Peers
     from ksql.control import PullMetrics
@@ -262,7 +259,6 @@ class ClusterReport(UpgradeReports):
     # --- push queries, which run at any server
 
     def pulls(self, name: str) -> Mapping[str, PullMetrics]:
-        """See ``Services``."""
         metrics = dict(self._own.pulls(name))
         others = [server for server in self._hosts.others() if server not in self._missed]
         for server, answer in self._all(others).items():
@@ -282,7 +278,6 @@ class ClusterReport(UpgradeReports):
         return {server: self._answers[server, ""] for server in others}
 
     def pushes(self) -> Sequence[OpenPush]:
-        """See ``Services``."""
         pushes = list(self._own.pushes())
         for server, answer in self._all(self._hosts.others()).items():
             why = answer if isinstance(answer, str) else ""

@@ -59,7 +59,6 @@ class SingleServer:
     me: Server
 
     def alive(self) -> tuple[Server, ...]:
-        """Return this server."""
         return (self.me,)
 
     def waiting(self) -> frozenset[Server]:

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ksql.control.engine.catch_up import Candidate, CatchUp
+from ksql.control.engine.catch_up import Candidate, CatchUp, CatchUpSpeed
 from ksql.control.engine.rebuild_progress import present_trouble, seconds_behind
 from ksql.control.planning.rebuild import is_over
 from ksql.core import KsqlError
@@ -17,7 +17,6 @@ from ksql.core.process import PeriodicWorker, RepeatedFailure
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from ksql.control.engine.catch_up import CatchUpSpeed
     from ksql.control.engine.engine import Engine
     from ksql.core import QueryId, QueryVersion, Settings
     from ksql.exec import BuildProgress

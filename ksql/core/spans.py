@@ -7,15 +7,12 @@ Source: W3C Trace Context; docs/operations.md#traces.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ksql.core.log_context import below, parent_span
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Attributes = Mapping[str, str | int | bool]
 

@@ -21,7 +21,7 @@ import binascii
 import hashlib
 import hmac
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -33,8 +33,6 @@ from ksql.core.error_table import FOREIGN_TOKEN
 from ksql.core.errors import KsqlError, StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ksql.core.config import Settings
 
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from ksql.core import RegistryMissing
 from ksql.core.types import Column, Format, model
 from ksql.formats.kind import Kind, SchemaWithImports, whole
-from ksql.formats.schema_registry import Registry
+from ksql.formats.schema_registry import Registry, Schema
 from ksql.formats.serde import Serde
 
 if TYPE_CHECKING:
     from ksql.core.types import SqlType
-    from ksql.formats.schema_registry import Schema
 
 Columns = tuple[Column, ...]
 TypeRule = Callable[[str, Column], "str | None"]

@@ -6,18 +6,15 @@ The reasons why two schemas are not compatible name the place.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar
 
-from ksql.formats.schema_registry import Schema, imports
+from ksql.formats.schema_registry import Registry, Schema, imports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ksql.core.types import Column, Format
     from ksql.formats.connect import ConnectType
-    from ksql.formats.schema_registry import Registry
 
 
 Node = TypeVar("Node")

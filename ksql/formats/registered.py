@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ksql.core import KsqlError
 from ksql.formats.schema_registry import (
     PREFIX_BYTES,
+    Registry,
     RegistryUnreachable,
     Schema,
     SchemaNotFound,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ksql.core import Row
     from ksql.formats.implementation import SerdeSpec
     from ksql.formats.kind import Kind
-    from ksql.formats.schema_registry import Registry
 
     RowReader = Callable[[bytes], Row | None]
     RowWriter = Callable[[Row], bytes | None]

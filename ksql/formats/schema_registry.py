@@ -171,17 +171,14 @@ class SandboxRegistry:
         self._changed: dict[str, Registered | None] = {}
 
     def by_id(self, schema_id: int) -> Schema:
-        """See Registry."""
         return self._real.by_id(schema_id)
 
     def latest(self, subject: str) -> Registered | None:
-        """See Registry."""
         if subject in self._changed:
             return self._changed[subject]
         return self._real.latest(subject)
 
     def version(self, subject: str, version: int) -> Registered:
-        """See Registry."""
         return self._real.version(subject, version)
 
     def register(self, subject: str, schema: Schema) -> int:
@@ -196,11 +193,9 @@ class SandboxRegistry:
             self._real.check(subject, schema)
 
     def ids(self, subject: str) -> list[int]:
-        """See Registry."""
         return self._real.ids(subject)
 
     def subjects(self) -> list[str]:
-        """See Registry."""
         return self._real.subjects()
 
     def delete(self, subject: str) -> None:
@@ -229,7 +224,6 @@ class MemoryRegistry:
         self._subjects: dict[str, list[Registered]] = {}
 
     def by_id(self, schema_id: int) -> Schema:
-        """See Registry."""
         with self._lock:
             schema = self._by_id.get(schema_id)
         if schema is None:
@@ -237,13 +231,11 @@ class MemoryRegistry:
         return schema
 
     def latest(self, subject: str) -> Registered | None:
-        """See Registry."""
         with self._lock:
             versions = self._subjects.get(subject)
             return versions[-1] if versions else None
 
     def version(self, subject: str, version: int) -> Registered:
-        """See Registry."""
         with self._lock:
             for registered in self._subjects.get(subject, ()):
                 if registered.version == version:
@@ -269,22 +261,18 @@ class MemoryRegistry:
         """Take it."""
 
     def ids(self, subject: str) -> list[int]:
-        """See Registry."""
         with self._lock:
             return [known.id for known in self._subjects.get(subject, ())]
 
     def subjects(self) -> list[str]:
-        """See Registry."""
         with self._lock:
             return sorted(self._subjects)
 
     def delete(self, subject: str) -> None:
-        """See Registry."""
         with self._lock:
             self._subjects.pop(subject, None)
 
     def delete_version(self, subject: str, version: int) -> None:
-        """See Registry."""
         with self._lock:
             kept = [one for one in self._subjects.get(subject, ()) if one.version != version]
             if kept:

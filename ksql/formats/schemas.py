@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 from ksql.core import UNKNOWN_KIND, KsqlError, ServerError, StatementError
 from ksql.core.types import Column, Role, capabilities
 from ksql.formats.connect import ConnectType, Group, NotInferable, sql_type
-from ksql.formats.kind import whole
+from ksql.formats.kind import Kind, Part, whole
 from ksql.formats.schema_registry import Registry, Schema, SchemaNotFound, subject_name
 from ksql.formats.table import FORMATS, Columns, Side, is_unwrapped, serde_for
 
 if TYPE_CHECKING:
     from ksql.core.types import Format, FormatName
-    from ksql.formats.kind import Kind, Part
     from ksql.formats.serde import Serde
 
 FORMAT_OF: Final[dict[str, FormatName]] = {

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ksql.functions.errors import NullPrimitive
-from ksql.functions.resolve import overload_of, parameters, spread
-from ksql.functions.spec import AggregateFactory, AggregateFunction, Scalar, Table
+from ksql.functions.resolve import OverloadKey, overload_of, parameters, spread
+from ksql.functions.spec import AggregateFactory, AggregateFunction, Function, Scalar, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ksql.core.types import SqlType
-    from ksql.functions.resolve import OverloadKey
-    from ksql.functions.spec import Function
 
 PREFIX = "ksql.functions."
 GLOBAL = "_global_."

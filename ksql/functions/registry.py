@@ -92,7 +92,6 @@ class Functions:
         )
 
     def find(self, name: str) -> Function | None:
-        """Return the function of that name, or None."""
         return self._by_name.get(name.upper())
 
     def get(self, name: str, span: Span | None = None) -> Function:

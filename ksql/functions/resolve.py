@@ -32,13 +32,20 @@ from ksql.functions.signature import (
     parse_param,
     parse_type,
 )
-from ksql.functions.spec import AggregateFactory, AggregateFunction, Scalar, Table
+from ksql.functions.spec import (
+    AggregateFactory,
+    AggregateFunction,
+    Function,
+    Overload,
+    ReturnRule,
+    Scalar,
+    Table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.core import Span
-    from ksql.functions.spec import Function, Overload, ReturnRule
 
 
 class LambdaArg(Protocol):

@@ -13,19 +13,19 @@ from sqlalchemy import select
 
 from ksql.history import upgrades
 from ksql.history.database import Database, LedgerDamaged, LedgerUnavailable, migrate, parse_url
-from ksql.history.entries import UpgradeId
+from ksql.history.entries import (
+    KnownUpgrade,
+    RecordedUpgrade,
+    UpgradeEntry,
+    UpgradeId,
+    UpgradeOutcome,
+)
 from ksql.history.model import SchemaRow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from ksql.core import Millis, QueryId
-    from ksql.history.entries import (
-        KnownUpgrade,
-        RecordedUpgrade,
-        UpgradeEntry,
-        UpgradeOutcome,
-    )
 
 
 _RETRY_SECONDS = 0.1
@@ -116,7 +116,6 @@ class Ledger:
             return upgrades.read(session, query_id, service_id, limit)
 
     def upgrade(self, upgrade_id: UpgradeId) -> RecordedUpgrade | None:
-        """Return the upgrade of that id; None if there is none."""
         with self._database.reading() as session:
             return upgrades.find(session, upgrade_id)
 

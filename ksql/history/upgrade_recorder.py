@@ -17,6 +17,7 @@ from ksql.core import LONG_S, Durations, Millis, Offset, QueryId, Tally, finishe
 from ksql.history.entries import (
     KnownRebuild,
     KnownUpgrade,
+    RecordedUpgrade,
     UpgradeEntry,
     UpgradeId,
     UpgradeOutcome,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ksql.control.engine import Upgrade
     from ksql.core import QueryVersion
     from ksql.exec import Switch
-    from ksql.history.entries import RecordedUpgrade
     from ksql.history.resilient import ResilientLedger
     from ksql.sql.upgrade import ReplacementKind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import select, update
+from sqlalchemy import Select, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ksql.core import Millis, Offset, QueryId
@@ -24,7 +24,6 @@ from ksql.sql.upgrade import Difference, Guarantee
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
 

@@ -97,7 +97,6 @@ class Connections:
         self._crowded = LogThrottle()
 
     def __len__(self) -> int:
-        """Return how many there are."""
         return self._count
 
     def admit(self, connection: Connection) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
@@ -33,7 +33,6 @@ from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producers.limits import NO_LIMITS, TopicLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from concurrent.futures import Future
 
     from ksql.kafka.settings import KafkaSettings

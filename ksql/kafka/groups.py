@@ -12,7 +12,13 @@ import logging
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka.admin import Administrative
@@ -23,7 +29,6 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Mapping
 
-    from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
     from ksql.kafka.settings import KafkaSettings

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import ServerError
-from ksql.kafka.admin import Admin
+from ksql.kafka.admin import Admin, TopicInfo
 from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
 from ksql.sql.catalog import Topic
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ksql.core import RawRecord
-    from ksql.kafka.admin import TopicInfo
     from ksql.kafka.settings import KafkaSettings
 
 Entry = tuple[bytes, bytes | None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,8 +20,6 @@ from ksql.kafka.errors import LastError, error_of, is_retriable, is_unknown_topi
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from ksql.core import Headers
     from ksql.kafka.settings import Config
 

@@ -82,7 +82,6 @@ class ConfluentRegistry:
         self._by_id: dict[int, Schema] = {}
 
     def by_id(self, schema_id: int) -> Schema:
-        """See Registry."""
         schema = self._by_id.get(schema_id)
         if schema is None:
             answer = self._call(lambda: self._client.get_schema(schema_id))
@@ -92,7 +91,6 @@ class ConfluentRegistry:
         return schema
 
     def latest(self, subject: str) -> Registered | None:
-        """See Registry."""
         # the client's own method for this remembers its first answer for good
         registered = self._call(lambda: self._client.get_version(subject, "latest"))
         if registered is None:
@@ -102,14 +100,12 @@ class ConfluentRegistry:
         )
 
     def version(self, subject: str, version: int) -> Registered:
-        """See Registry."""
         registered = self._call(lambda: self._client.get_version(subject, version))
         if registered is None:
             raise SchemaNotFound(f"Version {version} of subject '{subject}' not found")
         return Registered(_schema(registered.schema), registered.schema_id or 0, subject, version)
 
     def register(self, subject: str, schema: Schema) -> int:
-        """See Registry."""
         sent = _sent(schema)
         # somebody may have deleted what we once registered
         self._client.clear_caches()  # type: ignore[no-untyped-call] # the client's
@@ -140,20 +136,16 @@ class ConfluentRegistry:
             )
 
     def ids(self, subject: str) -> list[int]:
-        """See Registry."""
         versions = self._call(lambda: self._client.get_versions(subject)) or []
         return [self.version(subject, version).id for version in versions]
 
     def subjects(self) -> list[str]:
-        """See Registry."""
         return self._call(self._client.get_subjects) or []
 
     def delete(self, subject: str) -> None:
-        """See Registry."""
         self._call(lambda: self._client.delete_subject(subject))
 
     def delete_version(self, subject: str, version: int) -> None:
-        """See Registry."""
         self._call(lambda: self._client.delete_version(subject, version))
 
     def _call(self, ask: Callable[[], T]) -> T | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -13,10 +13,6 @@ from confluent_kafka.admin import AdminClient
 from ksql.core import NO_BROKER, InvalidProperty, StartError
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producers.record_writer import RecordWriter
-
-if TYPE_CHECKING:
-    from typing import Any
-
 
 Config = dict[str, str | int | float | bool]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 from confluent_kafka import Message
 
 from ksql.core import ServerError
-from ksql.kafka.admin import Offsets, Partition
+from ksql.kafka.admin import Admin, Offsets, Partition
 from ksql.kafka.producers.limits import fitting
 from ksql.kafka.producers.task_transactions import Transactions
 from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from ksql.core import Headers, OutRecord
-    from ksql.kafka.admin import Admin
     from ksql.kafka.settings import Config, KafkaSettings
 
 _AT_ONCE: Final = 512  # records between two looks at the right to write
@@ -101,7 +100,6 @@ class TopicDifference:
         self._admin = admin
 
     def names(self) -> Collection[str]:
-        """Return the names of all topics."""
         return self._admin.topics().keys()
 
     def exists(self, topic: str) -> bool:
@@ -124,7 +122,6 @@ class TopicDifference:
         self._admin.create(Topic(topic, partitions, known[like].replicas, configs))
 
     def delete(self, topic: str) -> None:
-        """Delete a topic, if it is there."""
         if self.exists(topic):
             self._admin.delete(topic)
 

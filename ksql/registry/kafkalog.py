@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.core import KsqlError, StartError
 from ksql.kafka import Journal, OpenTransaction, ProducerFenced
 from ksql.kafka.producers import CommitInDoubt
-from ksql.registry.records import UnreadableRecord, decode, encode
+from ksql.registry.records import Change, UnreadableRecord, decode, encode
 from ksql.registry.store import NotWritten
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from ksql.core import RawRecord
     from ksql.kafka import Entry, KafkaSettings
-    from ksql.registry.records import Change
 
 _POLICY: Final = "cleanup.policy"
 _COMPACT: Final = "compact"

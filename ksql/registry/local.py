@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from ksql.formats import Registered, RegistryUnreachable, Schema, SchemaNotFound, SchemaRejected
 from ksql.registry import errors as err
-from ksql.registry.steps import LATEST
+from ksql.registry.steps import LATEST, SubjectVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.registry.steps import SubjectVersion
     from ksql.registry.subjects import Subjects
 
 
@@ -24,7 +23,6 @@ class LocalRegistry:
         self._by_id: dict[int, Schema] = {}
 
     def by_id(self, schema_id: int) -> Schema:
-        """See Registry."""
         schema = self._by_id.get(schema_id)
         if schema is None:
             with self._asking():
@@ -32,7 +30,6 @@ class LocalRegistry:
         return schema
 
     def latest(self, subject: str) -> Registered | None:
-        """See Registry."""
         try:
             with self._asking():
                 return _registered(self._subjects.version(subject, LATEST))
@@ -40,12 +37,10 @@ class LocalRegistry:
             return None
 
     def version(self, subject: str, version: int) -> Registered:
-        """See Registry."""
         with self._asking():
             return _registered(self._subjects.version(subject, version, deleted=True))
 
     def register(self, subject: str, schema: Schema) -> int:
-        """See Registry."""
         try:
             with self._asking():
                 return self._subjects.register(subject, schema).id
@@ -53,7 +48,6 @@ class LocalRegistry:
             raise SchemaRejected(subject, error.message) from error
 
     def check(self, subject: str, schema: Schema) -> None:
-        """See Registry."""
         try:
             with self._asking():
                 if objections := self._subjects.faults(subject, schema):
@@ -62,17 +56,14 @@ class LocalRegistry:
             raise SchemaRejected(subject, error.message) from error
 
     def ids(self, subject: str) -> list[int]:
-        """See Registry."""
         with self._asking():
             return [one.id for one in self._subjects.entries_of(subject)]
 
     def subjects(self) -> list[str]:
-        """See Registry."""
         with self._asking():
             return self._subjects.subjects()
 
     def delete(self, subject: str) -> None:
-        """See Registry."""
         try:
             with self._asking():
                 self._subjects.delete_subject(subject)
@@ -80,7 +71,6 @@ class LocalRegistry:
             return
 
     def delete_version(self, subject: str, version: int) -> None:
-        """See Registry."""
         try:
             with self._asking():
                 self._subjects.delete_version(subject, version)

@@ -73,7 +73,6 @@ class Schemas:
     # --- schemas
 
     def schema(self, schema_id: int) -> StoredSchema | None:
-        """Return the schema of that id."""
         return self._schemas.get(schema_id)
 
     def by_guid(self, guid: str) -> StoredSchema | None:
@@ -106,7 +105,6 @@ class Schemas:
         return [one for subject in sorted(self._versions) for one in self.versions(subject)]
 
     def uses(self, schema_id: int) -> list[r.VersionSet]:
-        """Return the versions that are that schema."""
         places = sorted(self._uses.get(schema_id, ()))
         return [self._versions[subject][version] for subject, version in places]
 
@@ -216,7 +214,6 @@ class Draft(Schemas):
         return new
 
     def mark(self, subject: str, versions: Iterable[int], *, deleted: bool) -> None:
-        """Mark versions as deleted or not."""
         known, chosen = self._versions.get(subject, {}), sorted(versions)
         live = {number for number, one in known.items() if not one.deleted}
         if deleted and len(live) > 1 and live <= set(chosen):

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.formats import Schema, imports
 from ksql.registry import errors as err
 from ksql.registry.kinds import CheckedSchema, Level, checked, faults
-from ksql.registry.state import EVERYWHERE
+from ksql.registry.state import EVERYWHERE, Draft, Schemas, StoredSchema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.registry.records import VersionSet
-    from ksql.registry.state import Draft, Schemas, StoredSchema
 
 Mode = Literal["READWRITE", "READONLY", "IMPORT"]
 MODES: Final[tuple[Mode, ...]] = ("READWRITE", "READONLY", "IMPORT")

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from ksql.core import KsqlError
 from ksql.registry.errors import StoreFailed
-from ksql.registry.records import VersionSet
+from ksql.registry.records import Change, VersionSet
 from ksql.registry.state import Draft, Schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ksql.registry.records import Change
 
 T = TypeVar("T")
 _TRIES: Final = 12

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from ksql.registry import errors as err
 from ksql.registry import steps
 from ksql.registry.kinds import Level
-from ksql.registry.state import EVERYWHERE
+from ksql.registry.state import EVERYWHERE, Draft, StoredSchema
 from ksql.registry.steps import LATEST, Config, Mode, SubjectVersion
 
 if TYPE_CHECKING:
     from ksql.formats import Schema
     from ksql.registry.records import VersionSet
-    from ksql.registry.state import Draft, StoredSchema
     from ksql.registry.store import SchemaStore
 
 

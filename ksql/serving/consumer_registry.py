@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.core import KsqlError, ServerError
 from ksql.kafka import Problems, QueryTopics, Watched, ids_of
-from ksql.serving.feed import TopicFeed
+from ksql.serving.feed import Offsets, TopicFeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ksql.kafka import Identities, KafkaSettings, OffsetsGone
-    from ksql.serving.feed import Offsets
 
 
 class ReadTopicRecreated(ServerError):

@@ -31,12 +31,10 @@ class GuardedFeed:
 
     @property
     def positions(self) -> Offsets:
-        """See Feed."""
         return self._feed.positions
 
     @property
     def open(self) -> bool:
-        """See Feed."""
         return self._feed.open
 
     def poll(self) -> Sequence[RawRecord]:
@@ -51,13 +49,10 @@ class GuardedFeed:
         return self._feed.poll()
 
     def pause(self, places: Collection[tuple[str, int]]) -> None:
-        """See Feed."""
         self._feed.pause(places)
 
     def end(self) -> None:
-        """See Feed."""
         self._feed.end()
 
     def close(self) -> None:
-        """See Feed."""
         self._feed.close()

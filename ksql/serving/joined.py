@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ksql.core import Row, StatementError
-from ksql.exec.expressions import compile_expr
+from ksql.exec.expressions import Log, compile_expr
 from ksql.serving import pull_restrictions
 from ksql.sql.binder import BoundJoin, joined_name
-from ksql.views import Access, TableScan, access_to, row_columns
+from ksql.views import Access, Chunks, TableScan, access_to, row_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ksql.core import Settings
     from ksql.core.types import Bounds
-    from ksql.exec.expressions import Log
     from ksql.functions import Functions
     from ksql.sql.binder import Bound, Relation
     from ksql.sql.catalog import DataSource
-    from ksql.views import Chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

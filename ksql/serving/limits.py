@@ -6,12 +6,14 @@ Source: ksqlDB server configuration reference, ``ksql.query.pull.max.*``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Final, Literal
 
 from ksql.core import KsqlError, PerHour, PerSecond, Settings, TooManyRequests, begun_span
-from ksql.serving.read_metrics import ReadMetrics
+from ksql.serving.read_metrics import Kind, ReadMetrics
 from ksql.serving.results import (
+    ResultRow,
+    ResultStream,
     freshness_of,
     host_of,
     is_brief,
@@ -24,13 +26,9 @@ from ksql.serving.results import (
 from ksql.views import TableNotReady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ksql.cluster.replicas import Freshness
     from ksql.core import Token
     from ksql.core.types import Column
-    from ksql.serving.read_metrics import Kind
-    from ksql.serving.results import ResultRow, ResultStream
 
 QPS: Final = "ksql.query.pull.max.qps"
 CONCURRENT: Final = "ksql.query.pull.max.concurrent.requests"
@@ -171,7 +169,6 @@ class LimitedStream:
 
     @property
     def final_message(self) -> str | None:
-        """The reason of its end, once ``batches`` has ended."""
         return self.query.final_message
 
     @property

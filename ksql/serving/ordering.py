@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 from ksql.core import KsqlError
 from ksql.core.types import SqlType, model
 from ksql.exec.operators import estimate
-from ksql.views import CHUNK_ROWS
+from ksql.views import CHUNK_ROWS, Chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ksql.core import Row
-    from ksql.views import Chunks
 
 SETTING = "ksql.query.pull.state.max.bytes"
 _ROW_BYTES = 120

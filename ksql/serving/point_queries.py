@@ -18,18 +18,16 @@ from ksql.core import Settings
 from ksql.core.types import BIGINT, INTEGER, STRING, Column
 from ksql.formats import FORMATS
 from ksql.serving.ordering import SETTING
-from ksql.serving.pull import PullQuery, noted
+from ksql.serving.pull import BoundPull, PullQuery, noted
 from ksql.serving.result_pipeline import ResultPipeline, compile_answer
 from ksql.sql.binder import bound as b
-from ksql.views import ByKey, TableScan, Windows, row_columns
+from ksql.views import ByKey, Chunks, TableScan, Windows, row_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.functions import Functions
-    from ksql.serving.pull import BoundPull
     from ksql.sql.syntax import RawStatement
-    from ksql.views import Chunks
     from ksql.views.stores import Rows
 
 _SPLIT: Final = re.compile(r"(.*=\s*)('(?:[^']|'')*'|0|[1-9][0-9]{0,8})\s*;\s*", re.DOTALL)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from ksql.core import KsqlError
@@ -21,8 +21,6 @@ from ksql.core.types import Format, WindowedKeys, times
 from ksql.formats import FORMAT_OF, MAGIC, PREFIX_BYTES, RegisteredReader, serde_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ksql.core import RawRecord
     from ksql.formats import Registry
     from ksql.serving.feed import Feed

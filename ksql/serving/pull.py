@@ -24,10 +24,10 @@ from ksql.serving.result_pipeline import (
     compile_answer,
     is_grouped,
 )
-from ksql.serving.results import ResultRow
+from ksql.serving.results import ResultRow, ResultStream
 from ksql.sql.binder import Relation, Scope, Source, bind_relation, joined_name, type_of
 from ksql.sql.binder import bound as b
-from ksql.sql.catalog import DataSource
+from ksql.sql.catalog import Catalog, DataSource
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from ksql.views import (
@@ -42,15 +42,12 @@ from ksql.views import (
     row_columns,
     windows_of,
 )
-from ksql.views.stores import StoreClosed
+from ksql.views.stores import Rows, StoreClosed
 
 if TYPE_CHECKING:
     from ksql.core import Settings
     from ksql.formats import Registry
     from ksql.functions import Functions
-    from ksql.serving.results import ResultStream
-    from ksql.sql.catalog import Catalog
-    from ksql.views.stores import Rows
 
 
 _Reading = Callable[[Callable[[], bool]], "Chunks"]

@@ -29,7 +29,7 @@ from ksql.sql.binder import bound as b
 from ksql.sql.catalog import DataSource
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import walk
-from ksql.views import MORE, MOST_ALTERNATIVES, ByKey, alternatives, combined
+from ksql.views import MORE, MOST_ALTERNATIVES, Access, ByKey, alternatives, combined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ksql.core import Settings
     from ksql.core.types import Column
     from ksql.sql.binder import Bound
-    from ksql.views import Access
 
 SCANS = "ksql.query.pull.table.scan.enabled"
 RANGES = "ksql.query.pull.range.scan.enabled"

@@ -26,13 +26,14 @@ from ksql.exec.dataflow import read_topics, topic_acl
 from ksql.exec.operators import SETTING
 from ksql.formats import RegisteredReader
 from ksql.serving import point_queries
-from ksql.serving.browsing import browse
+from ksql.serving.browsing import BrowsedRecords, BrowseRequest, browse
 from ksql.serving.clauses import check_clauses, check_stream
 from ksql.serving.guarded_feed import GuardedFeed
-from ksql.serving.limits import unlimited
-from ksql.serving.point_queries import PointQueryCache, prepare_query
+from ksql.serving.limits import Limits, unlimited
+from ksql.serving.point_queries import PointQueryCache, PreparedQuery, prepare_query
 from ksql.serving.printing import PrintQuery
 from ksql.serving.pull import (
+    BoundPull,
     PullQuery,
     bind_stream_pull,
     bound_pull,
@@ -43,7 +44,7 @@ from ksql.serving.pull import (
 from ksql.serving.push import SHOW_DELETES, PushQuery, check_limit, check_mark, is_scalable
 from ksql.sql.binder import sources_of
 from ksql.sql.syntax import ast
-from ksql.views import TableNotReady
+from ksql.views import TableNotReady, TopicExtents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,17 +52,12 @@ if TYPE_CHECKING:
     from ksql.control.engine import Engine
     from ksql.control.statements import Request, Services
     from ksql.core import Settings, Span
-    from ksql.serving.browsing import BrowsedRecords, BrowseRequest
     from ksql.serving.feed import Feed, Feeds, Offsets
-    from ksql.serving.limits import Limits
-    from ksql.serving.point_queries import PreparedQuery
-    from ksql.serving.pull import BoundPull
     from ksql.serving.read_metrics import ReadMetrics
     from ksql.serving.results import ResultStream, TextStream
     from ksql.serving.table_provider import AllTables, OpenTables
     from ksql.sql.catalog import DataSource
     from ksql.sql.plan import QueryPlan
-    from ksql.views import TopicExtents
 
 
 class _Open(NamedTuple):

@@ -38,7 +38,7 @@ from ksql.sql.binder import (
 from ksql.sql.binder import bound as b
 from ksql.sql.syntax import ast, collect
 from ksql.sql.syntax import expr as ex
-from ksql.views import CHUNK_ROWS
+from ksql.views import CHUNK_ROWS, Chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from ksql.core import Row
     from ksql.functions import Functions
     from ksql.sql.binder import AggregateCall, Relation, Scope
-    from ksql.views import Chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

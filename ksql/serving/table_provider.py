@@ -5,19 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ksql.cluster.replicas import Caller, NotFollowed, QueryReader, StalenessLimits, TokenNotReached
+from ksql.cluster.replicas import (
+    Caller,
+    ConsistencyResolver,
+    Freshness,
+    NotFollowed,
+    QueryReader,
+    ReadProvenance,
+    ReplicaService,
+    StalenessLimits,
+    TokenNotReached,
+)
 from ksql.control import BySite
 from ksql.core import KsqlError, Settings, Token, merged
 from ksql.core.properties import LONG_MAX
 from ksql.serving.pull import Tables
-from ksql.views import TableNotReady
+from ksql.views import EndOffsets, MaterializedView, Places, TableNotReady, ViewMaintainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ksql.cluster.replicas import ConsistencyResolver, Freshness, ReadProvenance, ReplicaService
     from ksql.sql.catalog import DataSource
-    from ksql.views import EndOffsets, MaterializedView, Places, ViewMaintainer
     from ksql.views.stores import Rows
 
 _READY_S: Final = 10.0

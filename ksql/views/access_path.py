@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,8 +20,6 @@ from ksql.sql.binder import bound as b
 from ksql.views.stores.base import after
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ksql.core.types import Column, SqlType
     from ksql.sql.binder import Bound
     from ksql.sql.catalog import DataSource

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,14 +10,11 @@ from ksql.core import KsqlError, StatementError
 from ksql.sql.catalog import DataSource
 from ksql.views.store_config import StoreConfig
 from ksql.views.store_writer import PartitionStore
-from ksql.views.stores.base import StoreSize
+from ksql.views.stores.base import Rows, Store, StoreClosed, StoreSize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ksql.core import PartitionId
     from ksql.kafka import Identity
-    from ksql.views.stores.base import Rows, Store, StoreClosed
 
 
 MORE = "See https://cnfl.io/queries for more info."

@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from ksql.core import versioned_json, write_atomically
 from ksql.views.stores.base import NewerStore, Store, StoreDamaged, StoreFailed
-from ksql.views.stores.format_upgrade import SETTING, StoreUpgradeMode, Upgrades, close
+from ksql.views.stores.format_upgrade import (
+    SETTING,
+    StoreUpgradeMode,
+    Upgrades,
+    UpgradeState,
+    close,
+)
 from ksql.views.stores.retention_store import RetentionStore
 from ksql.views.stores.rocks import StoreBudget, destroy
 from ksql.views.stores.store_paths import discard, discard_copy, places
@@ -33,7 +39,6 @@ if TYPE_CHECKING:
     from ksql.core import Settings, Trash
     from ksql.sql.catalog import DataSource
     from ksql.views.store_config import StoreConfig
-    from ksql.views.stores.format_upgrade import UpgradeState
 
 
 _log = logging.getLogger(__name__)

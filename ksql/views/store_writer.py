@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -26,8 +26,6 @@ from ksql.views.stores.base import Change, Store, StoreDamaged, resumed
 from ksql.views.stores.retention_store import RetentionStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from ksql.kafka import StableEnd
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from ksql.core.types import BIGINT, ROWTIME, WINDOW_COLUMNS, WindowedKeys, windo
 from ksql.exec.dataflow.partitioning import partitions_of
 from ksql.formats import EncodeError, Serde, Skip, topic_serde
 from ksql.sql.catalog import DataSource
-from ksql.views.access_path import ByKey, ByRange
+from ksql.views.access_path import Access, ByKey, ByRange, Windows
 from ksql.views.store_config import hidden_note
 from ksql.views.stores.base import Rows, StoredRow, after, united
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ksql.core import Row
     from ksql.core.types import Bounds, SqlType
     from ksql.formats import Registry
-    from ksql.views.access_path import Access, Windows
 
 Chunks = Iterator[list[Any]]
 """Rows on their way through a query; a chunk may be empty."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ksql.core import GrowingRest, KsqlError, Settings
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka import Admin, NewerRecord, Reader, Watched
-from ksql.sql.catalog import DataSource
+from ksql.sql.catalog import Catalog, DataSource
 from ksql.views.materialized_view import MaterializedView
 from ksql.views.store_config import StoreConfig, store_config_of
 from ksql.views.store_manager import Note, RequestedConfig, StoreManager, query_id_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from ksql.core import PartitionId, Trash
     from ksql.kafka import Config, Identities, KafkaSettings
-    from ksql.sql.catalog import Catalog
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1
@@ -79,7 +78,6 @@ class AllPartitions(Assignment):
         return None
 
     def keeps(self, topic: str, partition: int, query_id: str, *, is_open: bool) -> bool:
-        """Keep it."""
         return True
 
 

@@ -64,7 +64,6 @@ def _longs(*_: Any) -> str:
 
 @udf(name="test_udf")
 def _field_a(struct: StructA) -> str:
-    """The field A."""
     return struct["A"]
 
 

@@ -228,7 +228,6 @@ def _may_be_bare(topic: str) -> bool:
 
 
 def _upgraded(cursor: Cursor, names: Names) -> Iterable[Suggestion] | None:
-    """Return the name of what an upgrade is of."""
     match cursor.before:
         case ("ABORT" | "ROLLBACK", "UPGRADE", "OF"):
             return (*_sources(names.sources), *_words(("QUERY",)))

@@ -14,13 +14,12 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from fastapi import FastAPI
 
 ENABLED: Final = "ksql.console.enable"
 PATH: Final = "/console"

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,8 +47,6 @@ from ksql.registry import writer_id
 from ksql.sql.catalog import Catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ksql.control.engine import Change
 
 

@@ -9,6 +9,7 @@ import math
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
+from prometheus_client import Metric as Family
 from prometheus_client import ProcessCollector
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
@@ -19,23 +20,21 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from ksql.app.metrics.exposition import Exposition
-from ksql.app.metrics.facts import STATES
+from ksql.app.metrics.facts import (
+    STATES,
+    CommandFacts,
+    QueryFacts,
+    ReadFacts,
+    ReplacementFacts,
+    RunFacts,
+    ServiceFacts,
+    TableFacts,
+)
 from ksql.app.metrics.table import BY_NAME, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from prometheus_client import Metric as Family
-
-    from ksql.app.metrics.facts import (
-        CommandFacts,
-        QueryFacts,
-        ReadFacts,
-        ReplacementFacts,
-        RunFacts,
-        ServiceFacts,
-        TableFacts,
-    )
     from ksql.core import Counts, Histogram
 
 _PROCESS: Final = "ksql_process"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.app.health_loop import impatient
 from ksql.app.metrics.gather import query_facts
 from ksql.app.metrics.history import Histories
-from ksql.app.metrics.lag_watch import LagWatch, SourceExtent
+from ksql.app.metrics.lag_watch import Lag, LagWatch, SourceExtent, SourceExtents
 from ksql.app.metrics.memory import memory_by_role
 from ksql.app.metrics.stalled import StalledQueries
 from ksql.core import KsqlError
@@ -19,7 +19,6 @@ from ksql.spark.query import first_offsets
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from ksql.app.metrics.lag_watch import Lag, SourceExtents
     from ksql.app.node import Node
     from ksql.cluster.replicas import ReplicaStatus
     from ksql.core import PartitionId, QueryVersion

@@ -6,7 +6,7 @@ Source: KIP-535 on the roles of servers; ksqlDB's command topic, which every ser
 from __future__ import annotations
 
 import logging
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.log import CommandTopicRecreated, CommandTrouble
@@ -15,7 +15,6 @@ from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from threading import Thread
 
 _log = logging.getLogger(__name__)
 _TURN_S: Final = 0.2

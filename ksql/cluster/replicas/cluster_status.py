@@ -24,7 +24,7 @@ from ksql.cluster.members import (
 from ksql.control.statements import TopicPartition
 from ksql.core import NotFound
 from ksql.http import ADVERTISED, INTERNAL, Renewable, client_context
-from ksql.views import query_id_of
+from ksql.views import MaterializedView, ViewMaintainer, query_id_of
 
 if TYPE_CHECKING:
     import ssl
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas.local_replicas import LocalReplicas
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.core import Settings
-    from ksql.views import MaterializedView, ViewMaintainer
 
 ENABLED: Final = "ksql.heartbeat.enable"
 WINDOW: Final = "ksql.heartbeat.window.ms"

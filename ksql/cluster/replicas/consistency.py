@@ -16,15 +16,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from ksql.cluster.replicas.read_request import Processed
 from ksql.core import KsqlError, PartitionId, Token, merged
-from ksql.sql.catalog import Catalog
+from ksql.sql.catalog import Catalog, PersistentQuery
 from ksql.views import TableNotReady
-
-if TYPE_CHECKING:
-    from ksql.sql.catalog import PersistentQuery
 
 _REMEMBERED: Final = 1000
 

@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from ksql.cluster.replicas.cluster_status import ENABLED
+from ksql.cluster.replicas.cluster_status import ENABLED, Cluster
 from ksql.cluster.replicas.read_request import ReadRejected, Unreachable
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
-from ksql.views import query_id_of
+from ksql.views import ViewMaintainer, query_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.cluster.members import Server
-    from ksql.cluster.replicas.cluster_status import Cluster
     from ksql.cluster.replicas.local_replicas import LocalReplicas
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
     from ksql.cluster.replicas.replica_client import Peers
     from ksql.core import Settings
-    from ksql.views import ViewMaintainer
 
 REPORTING: Final = "ksql.lag.reporting.enable"
 _REPORT_MS: Final = "ksql.lag.reporting.send.interval.ms"

@@ -25,18 +25,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ksql.cluster.replicas.read_request import ReadRejected, ReadResult, ReplicaReader, Unreachable
+from ksql.cluster.replicas.read_request import (
+    ReadRejected,
+    ReadRequest,
+    ReadResult,
+    ReplicaReader,
+    Unreachable,
+)
 from ksql.cluster.replicas.replica_status import MISSING, ReplicaStatus
 from ksql.core import KsqlError
-from ksql.views import CHUNK_ROWS, query_id_of
+from ksql.views import CHUNK_ROWS, PartitionStore, ViewMaintainer, query_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from ksql.cluster.replicas.partition_assignment import PartitionAssignment
-    from ksql.cluster.replicas.read_request import ReadRequest
     from ksql.core import PartitionId
-    from ksql.views import PartitionStore, ViewMaintainer
 
 
 T = TypeVar("T")

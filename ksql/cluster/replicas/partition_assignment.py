@@ -22,12 +22,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal
 
-from ksql.cluster.members import Server
+from ksql.cluster.members import Members, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from ksql.cluster.members import Members
 
 
 Part = tuple[str, int]
@@ -47,7 +45,6 @@ class PartitionAssignment:
 
     @property
     def me(self) -> Server:
-        """This server."""
         return self._members.me
 
     def others(self) -> list[Server]:
@@ -75,7 +72,6 @@ class PartitionAssignment:
         return "STANDBY" if role == "ACTIVE" and who in self._members.waiting() else role
 
     def view(self) -> object:
-        """Return a value that changes with the answers of ``keeps``."""
         with self._lock:
             return self._servers(), frozenset(self._given_up)
 
@@ -147,7 +143,6 @@ class Placement:
         return self.order(topic, partition)[: 1 + self.standbys]
 
     def role(self, server: Server, topic: str, partition: int) -> Role:
-        """Return what a server is for a partition."""
         holders = self.holders(topic, partition)
         if server not in holders:
             return "NONE"

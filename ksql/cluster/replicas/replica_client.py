@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import orjson
 
-from ksql.cluster.calls import CallFailed, Calls, TooSlow
+from ksql.cluster.calls import CallFailed, Calls, PeerAnswer, TooSlow
 from ksql.cluster.replicas import frames
 from ksql.cluster.replicas.read_request import (
     MEDIA,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Generator, Iterator
 
-    from ksql.cluster.calls import PeerAnswer
     from ksql.cluster.members import Server
     from ksql.core import ServerSecret
     from ksql.views.stores import HiddenWindows
@@ -178,7 +177,6 @@ class _RemoteReplicas(ReplicaReader):
         self._credentials = credentials
 
     def read(self, ask: ReadRequest) -> ReadResult:
-        """Begin a read there."""
         received = self._frames(ask)
         kind, data = next(received)
         if kind != frames.HEAD:

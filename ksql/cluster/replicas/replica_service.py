@@ -14,7 +14,7 @@ from ksql.cluster.replicas.replicated import Replicas
 from ksql.core import KsqlError, ServerSecret, StartError, UnknownName, boot_s
 from ksql.exec.dataflow.partitioning import partitions_of
 from ksql.formats import EncodeError, topic_serde
-from ksql.views import NotQueryable, query_id_of
+from ksql.views import EndOffsets, NotQueryable, ViewMaintainer, query_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ksql.core import Settings
     from ksql.formats import Registry
     from ksql.sql.catalog import Catalog, DataSource
-    from ksql.views import EndOffsets, ViewMaintainer
 
 TIMEOUT: Final = "ksql.query.pull.forwarding.timeout.ms"
 CREDENTIALS: Final = "ksql.internal.credentials.file"

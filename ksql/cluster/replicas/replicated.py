@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ksql.cluster.replicas.failover import FailoverRows, ReadProvenance, ReplicaDown, Route
 from ksql.cluster.replicas.replica_status import StalenessLimits
 from ksql.core import Token
-from ksql.views import query_id_of
+from ksql.views import ViewMaintainer, query_id_of
 
 if TYPE_CHECKING:
     from ksql.cluster.members import Server
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas.read_request import ReplicaReader
     from ksql.cluster.replicas.replica_client import Peers
     from ksql.sql.catalog import DataSource
-    from ksql.views import ViewMaintainer
     from ksql.views.stores import Rows
 
 READY_S: Final = 10.0

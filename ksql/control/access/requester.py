@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -20,8 +20,6 @@ from ksql.core import KsqlError, excerpt, seeing
 from ksql.sql.syntax import parse_one, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ksql.core import Kind, Settings
     from ksql.sql.catalog import Catalog, PersistentQuery
     from ksql.sql.syntax import ast

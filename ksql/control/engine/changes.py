@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ksql.core import QueryId
 from ksql.core.types import SqlType
-from ksql.sql.catalog import DataSource, FormerVersion, PersistentQuery, Rebuild
+from ksql.sql.catalog import Catalog, DataSource, FormerVersion, PersistentQuery, Rebuild
 from ksql.sql.plan import codec
-
-if TYPE_CHECKING:
-    from ksql.sql.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)

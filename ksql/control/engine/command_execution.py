@@ -28,22 +28,19 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, EndRebuild, PutQuery
-from ksql.control.engine.context import runs_otherwise
+from ksql.control.engine.context import Prepared, runs_otherwise
 from ksql.control.engine.ports import CommandInDoubt
 from ksql.control.planning import schemas
 from ksql.core import KsqlError, ServerError
-from ksql.exec import Runner, Topics
+from ksql.exec import AwaitFirst, Runner, Switch, Topics
 from ksql.formats import Registry
-from ksql.sql.catalog import Catalog, PersistentQuery, Rebuild
+from ksql.sql.catalog import Catalog, PersistentQuery, Rebuild, Topic
 from ksql.sql.upgrade import ReplacementKind, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ksql.control.engine.context import Prepared
     from ksql.core import QueryVersion
-    from ksql.exec import AwaitFirst, Switch
-    from ksql.sql.catalog import Topic
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ksql.control.engine.changes import (
     BeginRebuild,
@@ -22,12 +22,8 @@ from ksql.core import PROPERTIES, Settings
 from ksql.exec import Topics
 from ksql.formats import Registry
 from ksql.functions import Functions
-from ksql.sql.catalog import Catalog, Topic
-from ksql.sql.upgrade import Difference, Verdict
-
-if TYPE_CHECKING:
-    from ksql.sql.catalog import PersistentQuery
-    from ksql.sql.upgrade import ReplacementKind
+from ksql.sql.catalog import Catalog, PersistentQuery, Topic
+from ksql.sql.upgrade import Difference, ReplacementKind, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)

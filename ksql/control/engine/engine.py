@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -51,14 +51,11 @@ from ksql.formats import Registry
 from ksql.functions import Functions
 from ksql.sql.catalog import Catalog, PersistentQuery
 from ksql.sql.plan import codec
-from ksql.sql.upgrade import Verdict, validate_upgrade
+from ksql.sql.upgrade import ReplacementKind, Verdict, validate_upgrade
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from ksql.core import QueryId, Settings
     from ksql.sql.syntax import ast
-    from ksql.sql.upgrade import ReplacementKind
 
 _log = logging.getLogger(__name__)
 MOST_GENERATIONS = 2**32 - 1

@@ -11,14 +11,13 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from ksql.control.engine.changes import BeginRebuild, DeleteSubject, DeleteTopic, PutSource
+from ksql.control.engine.changes import BeginRebuild, Change, DeleteSubject, DeleteTopic, PutSource
 from ksql.control.planning.schemas import subjects_of
 from ksql.exec.dataflow import plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ksql.control.engine.changes import Change
     from ksql.exec import Topics
     from ksql.formats import Registry
 

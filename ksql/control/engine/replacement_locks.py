@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ksql.control.engine.changes import (
     BeginRebuild,
+    Change,
     CutOverQuery,
     DeleteSubject,
     EndQuery,
@@ -25,7 +26,6 @@ from ksql.core import BEING_REPLACED, ServerError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.control.engine.changes import Change
     from ksql.control.engine.command_execution import CommandExecution
     from ksql.control.engine.context import Prepared
     from ksql.core import QueryId

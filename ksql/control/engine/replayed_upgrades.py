@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.control.engine.changes import BeginRebuild, CutOverQuery, EndQuery, EndRebuild
-from ksql.control.engine.command_execution import Upgrade
+from ksql.control.engine.changes import BeginRebuild, Change, CutOverQuery, EndQuery, EndRebuild
+from ksql.control.engine.command_execution import Upgrade, UpgradeHistory
 from ksql.control.engine.context import with_settings
 from ksql.sql.plan import codec
-from ksql.sql.upgrade import validate_upgrade
+from ksql.sql.upgrade import Verdict, validate_upgrade
 
 if TYPE_CHECKING:
-    from ksql.control.engine.changes import Change
-    from ksql.control.engine.command_execution import UpgradeHistory
     from ksql.functions import Functions
     from ksql.sql.catalog import Catalog, PersistentQuery, Rebuild
-    from ksql.sql.upgrade import Verdict
 
 
 class Replayed(NamedTuple):

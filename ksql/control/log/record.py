@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ksql.control.engine import changes
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom, StepOver
@@ -20,10 +20,8 @@ from ksql.core import FIRST, Form, KsqlError, StatementError, Structs, form, ver
 from ksql.core.types import FORMS as TYPES
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.catalog import FORMS as CATALOG
+from ksql.sql.catalog import PersistentQuery
 from ksql.sql.plan import DAMAGE, UnreadablePlan, loads
-
-if TYPE_CHECKING:
-    from ksql.sql.catalog import PersistentQuery
 
 FORMS: Final[tuple[Form, ...]] = (
     form("changes.PutSource", changes.PutSource, "source"),

@@ -24,13 +24,12 @@ from ksql.core import (
     visible,
 )
 from ksql.exec.dataflow import plan_of, read_topics
-from ksql.sql.catalog import Rebuild
+from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Rebuild, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.core import QueryId
-    from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Topic
     from ksql.sql.syntax import ast
 
 

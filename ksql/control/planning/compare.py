@@ -7,7 +7,7 @@ Source: docs/upgrades.md#what-is-refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from ksql.control.planning.expected import check_expected
 from ksql.control.planning.properties import STORE
 from ksql.core import KsqlError, Settings, StatementError, canonical
 from ksql.core.types import Column, Format, Role, as_written, capabilities
-from ksql.sql.catalog import DataSource, PersistentQuery
+from ksql.sql.catalog import Catalog, DataSource, PersistentQuery
 from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.syntax import ast
 from ksql.sql.upgrade import (
@@ -31,12 +31,9 @@ from ksql.sql.upgrade import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
-
     from ksql.control.engine.context import PlanningInputs
     from ksql.control.planning.plan_queries import PlannedQuery
     from ksql.control.planning.resolve import ResolvedQuery
-    from ksql.sql.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,18 +6,13 @@ Source: docs/upgrades.md#rebuilds.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from ksql.control.engine.changes import CutOverQuery
+from ksql.control.engine.changes import Change, CutOverQuery
 from ksql.control.engine.context import PlanningContext, Prepared, command_id
 from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.compare import check_others
 from ksql.core import CUT_OVER_REFUSED
-from ksql.sql.catalog import CutOver
-
-if TYPE_CHECKING:
-    from ksql.control.engine.changes import Change
-    from ksql.sql.catalog import Catalog, DataSource, PersistentQuery
+from ksql.sql.catalog import Catalog, CutOver, DataSource, PersistentQuery
 
 
 def prepared(query_id: str, context: PlanningContext, keep_ms: int) -> Prepared:

@@ -11,8 +11,8 @@ from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.expected import stated_properties
 from ksql.control.planning.properties import STORE
 from ksql.core import FIRST, QueryId
-from ksql.sql.catalog import PersistentQuery, Rebuild
-from ksql.sql.plan import codec
+from ksql.sql.catalog import DataSource, PersistentQuery, Rebuild, Topic
+from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.upgrade import inherited_properties
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery, ResolvedSource
     from ksql.control.planning.schemas import Registration
     from ksql.control.planning.topics import SettledTopic
-    from ksql.sql.catalog import DataSource, Topic
-    from ksql.sql.plan import QueryPlan
 
 
 def created_as(

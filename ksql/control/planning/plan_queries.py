@@ -28,7 +28,7 @@ from ksql.exec.expressions import strict
 from ksql.formats import validate
 from ksql.sql.binder import Named, check_overlap, keys, type_of
 from ksql.sql.binder import bound as b
-from ksql.sql.catalog import DataSource
+from ksql.sql.catalog import Catalog, DataSource, Topic
 from ksql.sql.plan import (
     Aggregate,
     Built,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import PlanningInputs
     from ksql.control.planning.resolve import ResolvedInsert, ResolvedQuery
     from ksql.core.types import KeyWindow
-    from ksql.sql.catalog import Catalog, Topic
     from ksql.sql.syntax import ast
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ksql.control.planning import topics
 from ksql.control.planning.columns import check_columns, check_timestamp, columns_of
 from ksql.control.planning.plan_queries import query_plan
-from ksql.control.planning.resolve import new_query_id
+from ksql.control.planning.resolve import ResolvedSource, new_query_id
 from ksql.core import QueryId, StatementError, application_id, quote_always
 from ksql.core.types import Format, Schema, capabilities
 from ksql.formats import validate
@@ -25,7 +25,6 @@ from ksql.sql.plan import QueryPlan, Select, Sink, Source
 
 if TYPE_CHECKING:
     from ksql.control.engine.context import PlanningInputs
-    from ksql.control.planning.resolve import ResolvedSource
     from ksql.core.types import Column
     from ksql.sql.syntax import ast
 

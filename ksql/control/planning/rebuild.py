@@ -9,25 +9,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
 
 from ksql.control.engine.changes import DeleteSubject, DeleteTopic, ForgetFormer
-from ksql.control.engine.context import Prepared, command_id
+from ksql.control.engine.context import PlanningContext, PlanningInputs, Prepared, command_id
 from ksql.control.engine.errors import BadProperty, InvalidValue
 from ksql.control.planning import schemas
 from ksql.control.planning.start_mode import EARLIEST, START, starting
 from ksql.core import REBUILD_UNDER_WAY, StatementError, is_exactly_once, quote
-from ksql.sql.catalog import Topic
-from ksql.sql.plan import codec
+from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Topic
+from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.syntax import ast, printer
 from ksql.sql.syntax import expr as ex
-from ksql.sql.upgrade import RESET, Guarantee, inherited
+from ksql.sql.upgrade import RESET, Guarantee, Verdict, inherited
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from ksql.control.engine.context import PlanningContext, PlanningInputs
     from ksql.control.planning.properties import With
-    from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery
-    from ksql.sql.plan import QueryPlan
-    from ksql.sql.upgrade import Verdict
 
 ReplaceMode = Literal["in_place", "rebuild", "auto", "backfill"]
 Replacing = ast.CreateAsSelect | ast.ReplaceQuery

@@ -9,7 +9,7 @@ Ids of queries name directories, groups and transactions, so they are bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -42,16 +42,13 @@ from ksql.core import (
 from ksql.core.types import Format, KeyWindow, Schema, TimestampColumn, capabilities
 from ksql.exec.dataflow import topic_acl
 from ksql.sql.binder import position_text, sources_of
-from ksql.sql.catalog import DataSource, PersistentQuery, Topic
+from ksql.sql.catalog import Catalog, DataSource, PersistentQuery, Topic
 from ksql.sql.syntax import ast, printer
 from ksql.sql.syntax import expr as ex
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ksql.control.engine.context import PlanningContext, PlanningInputs
     from ksql.core import Span
-    from ksql.sql.catalog import Catalog
 
 
 OR_REPLACE: Final = "ksql.create.or.replace.enabled"

@@ -7,14 +7,11 @@ is. Source: docs/sql/sources.md#rows-that-expire.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ksql.core import StatementError
-from ksql.sql.plan import Aggregate, result_kind
+from ksql.sql.plan import Aggregate, Built, Plan, result_kind
 from ksql.sql.plan.walk import nodes
-
-if TYPE_CHECKING:
-    from ksql.sql.plan import Built, Plan
 
 _UPSTREAM: Final = (
     "State RETENTION_MS at the table that it reads, if that one aggregates a stream: rows that "

@@ -6,7 +6,7 @@ Source: docs/schema-registry.md#with-statements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,8 +30,6 @@ from ksql.formats import (
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ksql.control.engine.context import PlanningContext
     from ksql.core.types import Format
     from ksql.formats import Registered as Version

@@ -33,14 +33,13 @@ from ksql.core import (
     near,
     quote,
 )
-from ksql.sql.catalog import DataSource, PersistentQuery
+from ksql.sql.catalog import Catalog, DataSource, PersistentQuery
 from ksql.sql.plan import codec
 from ksql.sql.syntax import StringLit, ast
 from ksql.sql.upgrade import inherited_properties
 
 if TYPE_CHECKING:
     from ksql.control.planning.plan_queries import PlannedInsert
-    from ksql.sql.catalog import Catalog
 
 _ID: Final = "QUERY_ID"
 _MOST_SHOWN: Final = 10

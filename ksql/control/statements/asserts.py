@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
-from ksql.control.statements.services import ConditionPending
+from ksql.control.statements.services import ConditionPending, Handlers, Request
 from ksql.core import AssertionFailed, RegistryMissing, StatementError
 from ksql.formats import SchemaNotFound
 from ksql.sql.syntax import ast
@@ -17,7 +17,6 @@ from ksql.sql.syntax import expr as ex
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ksql.control.statements.services import Handlers, Request
     from ksql.core import Span
     from ksql.formats import Registry
 

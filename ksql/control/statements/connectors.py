@@ -12,7 +12,7 @@ from ksql.control.statements import connector_entities as c
 from ksql.control.statements import describe as sources
 from ksql.control.statements import entities as e
 from ksql.control.statements.masking import masked
-from ksql.control.statements.services import ConditionPending
+from ksql.control.statements.services import ConditionPending, Handlers, Request
 from ksql.core import HIDDEN, KsqlError, StatementError, excerpt, is_secret, without_secrets
 from ksql.kafka.connect import (
     CLASS,
@@ -29,7 +29,6 @@ from ksql.sql.syntax import ast, expr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ksql.control.statements.services import Handlers, Request
     from ksql.core import Span
     from ksql.kafka.connect import ConnectClient, ConnectorInfo, ConnectorStatus, Listed
 

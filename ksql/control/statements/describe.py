@@ -11,6 +11,7 @@ from ksql.core import UnknownName, application_id, near
 from ksql.exec.dataflow import changes_sent, plan_of, time_counted
 from ksql.exec.dataflow.topology import stages, topology
 from ksql.functions import describe
+from ksql.sql.plan import QueryPlan
 from ksql.sql.plan import sources as plan_sources
 from ksql.sql.plan.explain import explain as plan_text
 from ksql.sql.syntax import ast
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     )
     from ksql.core.types import Column
     from ksql.sql.catalog import DataSource, PersistentQuery
-    from ksql.sql.plan import QueryPlan
 
 SPARK_PLAN = "ksql.explain.spark.plan"
 

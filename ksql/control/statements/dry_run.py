@@ -23,7 +23,7 @@ from ksql.control.statements.execute import (
 )
 from ksql.control.statements.insert_values import check_insert
 from ksql.control.statements.masking import masked
-from ksql.control.statements.services import ConditionPending
+from ksql.control.statements.services import ConditionPending, Request, Services
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core import KsqlError
 from ksql.sql.syntax import ast
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ksql.control.engine.context import Prepared
-    from ksql.control.statements.services import Request, Services
     from ksql.core import Settings
 
 

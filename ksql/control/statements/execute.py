@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.control.access import digest
 from ksql.control.engine.changes import applied
-from ksql.control.engine.context import Prepared
+from ksql.control.engine.context import PlanningContext, Prepared
 from ksql.control.planning import rebuild
 from ksql.control.planning.prepare import DISTRIBUTED, prepare
 from ksql.control.planning.schemas import forget
@@ -27,9 +27,9 @@ from ksql.control.statements import (
     show_upgrades,
 )
 from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
-from ksql.control.statements.entities import ConsistencyToken, warned
+from ksql.control.statements.entities import ConsistencyToken, Entity, warned
 from ksql.control.statements.sandbox_topics import SandboxTopics
-from ksql.control.statements.services import ConditionPending, Request, Services
+from ksql.control.statements.services import ConditionPending, Handler, Handlers, Request, Services
 from ksql.core import (
     KsqlError,
     NotSupportedYet,
@@ -43,11 +43,6 @@ from ksql.sql.catalog import Catalog
 from ksql.sql.syntax import Parsed, RawStatement, ast, parse_one, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ksql.control.engine.context import PlanningContext
-    from ksql.control.statements.entities import Entity
-    from ksql.control.statements.services import Handler, Handlers
     from ksql.core import Settings, Token
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from ksql.control.engine.context import Prepared
+from ksql.control.engine.context import PlanningContext, Prepared
 from ksql.control.engine.errors import UpgradeRefused
 from ksql.control.engine.rebuild_progress import check_room
 from ksql.control.planning import rebuild, schemas, start_mode
@@ -24,16 +24,14 @@ from ksql.control.statements.upgrade_sample import sampled
 from ksql.control.statements.upgradereport import ModeReport, UpgradeReport
 from ksql.core import StatementError, UnknownName, near
 from ksql.exec.dataflow import generated_code, plan_of
-from ksql.sql.plan import codec
+from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ksql.control.engine.context import PlanningContext
     from ksql.control.statements.services import Handlers, Request
     from ksql.sql.catalog import PersistentQuery
-    from ksql.sql.plan import QueryPlan
     from ksql.sql.upgrade import ReplacementKind
 
     _Creating = ast.CreateAsSelect | ast.InsertInto | ast.ReplaceQuery

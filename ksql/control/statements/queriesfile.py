@@ -7,7 +7,7 @@ Source: docs/operations.md#a-server-that-runs-a-file-of-queries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -16,16 +16,12 @@ from ksql.control.statements import settings
 from ksql.control.statements.execute import parsed_one
 from ksql.control.statements.services import Request
 from ksql.core import NO_QUERIES, QueryId, StatementError, quote_always
-from ksql.sql.catalog import Catalog
-from ksql.sql.syntax import RawStatement, ast, split
+from ksql.sql.catalog import Catalog, DataSource
+from ksql.sql.syntax import Parsed, RawStatement, ast, split
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from ksql.control.engine.ports import Command
     from ksql.core import Span
-    from ksql.sql.catalog import DataSource
-    from ksql.sql.syntax import Parsed
 
 FILE: Final = "ksql.queries.file"
 _TAKEN: Final = (

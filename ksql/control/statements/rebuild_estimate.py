@@ -9,7 +9,7 @@ import logging
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ksql.control.statements.upgradereport import RebuildEstimate, SourceExtent
+from ksql.control.statements.upgradereport import RateFrom, RebuildEstimate, SourceExtent
 from ksql.core import KsqlError
 from ksql.exec.dataflow import plan_of, read_topics, start_ms
 from ksql.sql.plan import codec, sources
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ksql.control.engine.context import Prepared
     from ksql.control.statements.services import Partition, Request
-    from ksql.control.statements.upgradereport import RateFrom
     from ksql.core import RawRecord
     from ksql.sql.catalog import PersistentQuery
 

@@ -14,13 +14,12 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from ksql.control.pull_metrics import PullMetrics
-from ksql.control.statements.services import OpenPush, QueryHealth
+from ksql.control.statements.services import OpenPush, QueryHealth, Services
 from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core import versioned_json
 from ksql.sql.plan import codec
 
 if TYPE_CHECKING:
-    from ksql.control.statements.services import Services
     from ksql.core import QueryId
     from ksql.functions import Functions
 

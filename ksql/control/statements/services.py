@@ -163,14 +163,12 @@ class NoRecords:
     def read(
         self, spans: Mapping[Partition, tuple[int, int]], most: int | None = None
     ) -> Sequence[RawRecord]:
-        """Have none."""
         del spans, most
         return ()
 
     def read_some(
         self, spans: Mapping[Partition, tuple[int, int]]
     ) -> tuple[Sequence[RawRecord], bool]:
-        """Have none."""
         del spans
         return (), True
 

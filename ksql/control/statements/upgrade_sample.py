@@ -16,24 +16,22 @@ from dataclasses import replace
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ksql.control.access import EVERY, Need, Right
+from ksql.control.access import EVERY, Need, NotPermitted, Right
 from ksql.control.statements.upgradereport import RowDifference, SampleReport
 from ksql.core import KsqlError, excerpt
 from ksql.core.types import stringer
 from ksql.exec.dataflow import RawBatch, muted, read_topics, through
 from ksql.exec.operators import Bound, BoundedStore, TooMuchState, estimate
-from ksql.sql.plan import codec
+from ksql.sql.plan import QueryPlan, codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ksql.control.access import NotPermitted
     from ksql.control.engine.context import Prepared
     from ksql.control.statements.services import Partition, Request
     from ksql.core import RawRecord
     from ksql.core.types import Bounds, Column
     from ksql.exec.dataflow import Program, Result
-    from ksql.sql.plan import QueryPlan
 
 SAMPLE: Final = "ksql.upgrade.explain.sample"
 

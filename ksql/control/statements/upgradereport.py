@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from ksql.sql.upgrade import Difference, Guarantee, ReplacementKind
-
-if TYPE_CHECKING:
-    from ksql.sql.upgrade import Verdict
+from ksql.sql.upgrade import Difference, Guarantee, ReplacementKind, Verdict
 
 
 @dataclass(frozen=True, slots=True)

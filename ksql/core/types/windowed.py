@@ -41,7 +41,6 @@ class WindowedKeys:
         return _SPAN.size if self.size_ms is None else _TIME.size
 
     def join(self, key: bytes, bounds: Bounds) -> bytes:
-        """Return the key of a window."""
         start, end = bounds
         return session_key(key, start, end) if self.size_ms is None else window_key(key, start)
 

@@ -25,12 +25,13 @@ from ksql.exec.operators.aggregate import (
     GROUPS,
     AggregateProcessor,
     Place,
+    VisitOrder,
     place_sequence_key,
 )
-from ksql.exec.operators.base import Record, sequence_key_of
+from ksql.exec.operators.base import LogError, Record, Store, sequence_key_of
 from ksql.exec.operators.expiry import ExpiringProcessor
-from ksql.exec.operators.folds import change, functions_of, log_failure, merging
-from ksql.exec.operators.keyed_batches import columns_in_order
+from ksql.exec.operators.folds import Slot, State, change, functions_of, log_failure, merging
+from ksql.exec.operators.keyed_batches import Queues, columns_in_order
 from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats import EncodeError
 from ksql.sql.binder import bound as b
@@ -43,11 +44,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
     from ksql.exec.dataflow.stages import CompiledStage
     from ksql.exec.expressions.compile import Body
-    from ksql.exec.operators.aggregate import VisitOrder
-    from ksql.exec.operators.base import LogError, Store
     from ksql.exec.operators.commit_intervals import CommitIntervals
-    from ksql.exec.operators.folds import Slot, State
-    from ksql.exec.operators.keyed_batches import Queues
     from ksql.exec.operators.windows import Windows
     from ksql.sql.plan import Sink
 

@@ -7,28 +7,23 @@ it. A key that is the join's own is encoded once, however many records have it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.core import indent, tuple_of
 from ksql.exec.codegen.fused import document_of
-from ksql.exec.dataflow.layout import KeyedJoin, synthetic, window_columns
+from ksql.exec.dataflow.layout import KeyedJoin, Layout, Stage, synthetic, window_columns
 from ksql.exec.dataflow.segment import conjunction
-from ksql.exec.dataflow.stage_inputs import Encoder
+from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
 from ksql.exec.expressions.compile import Body, compile_body
 from ksql.exec.operators import keys
 from ksql.sql.binder import bound as b
-from ksql.sql.plan import StreamStreamJoin, StreamTableJoin
+from ksql.sql.plan import Sink, StreamStreamJoin, StreamTableJoin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ksql.core import OutRecord
-    from ksql.exec.dataflow.layout import Layout, Stage
-    from ksql.exec.dataflow.stage_inputs import CompileContext
-    from ksql.sql.plan import Sink
 
 _LABEL = "Project"
 

@@ -13,29 +13,28 @@ from ksql.core import indent, tuple_of
 from ksql.exec.codegen.fused import (
     COLUMNS,
     BatchDecoder,
+    Decoded,
+    FusedRows,
     body_of,
     cells_of,
     fused_rows,
     is_ordinary,
     reads_key,
 )
-from ksql.exec.dataflow.stage_inputs import NULL_KEY
-from ksql.exec.operators.panes import pane_lines
+from ksql.exec.dataflow.stage_inputs import NULL_KEY, CompileContext, KeyedInput
+from ksql.exec.operators.panes import Panes, pane_lines
 from ksql.exec.operators.partial_aggregation import fold_lines, log_failed, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ksql.exec.codegen.fused import Decoded, FusedRows
     from ksql.exec.dataflow.layout import StageInput
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.reading import Reader
-    from ksql.exec.dataflow.stage_inputs import CompileContext, KeyedInput
     from ksql.exec.expressions.compile import Body
     from ksql.exec.operators.base import LogError
     from ksql.exec.operators.commit_intervals import IntervalStates
     from ksql.exec.operators.folds import Slot, State
-    from ksql.exec.operators.panes import Panes
     from ksql.exec.operators.windows import Windows
 
     Run = Callable[..., tuple[list[int], list[Any]]]

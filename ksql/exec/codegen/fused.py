@@ -19,7 +19,7 @@ import numpy as np
 
 from ksql.core import indent, tuple_of
 from ksql.core.types import ROWOFFSET, ROWPARTITION, ROWTIME, Role
-from ksql.exec.dataflow.layout import source_cells
+from ksql.exec.dataflow.layout import Exit, StageInput, source_cells
 from ksql.exec.dataflow.moved_records import (
     OFFSET,
     PARTITION,
@@ -29,8 +29,8 @@ from ksql.exec.dataflow.moved_records import (
     TOPIC,
     MovedRecords,
 )
-from ksql.exec.dataflow.segment import conjunction
-from ksql.exec.dataflow.stage_inputs import NULL_KEY
+from ksql.exec.dataflow.segment import Segment, conjunction
+from ksql.exec.dataflow.stage_inputs import NULL_KEY, CompileContext, Encoder
 from ksql.exec.expressions.compile import Body, compile_body
 from ksql.formats import SKIP, EncodeError
 from ksql.sql.binder import bound as b
@@ -41,11 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ksql.core import OutRecord, Row
-    from ksql.exec.dataflow.layout import Exit, StageInput
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.reading import Reader
-    from ksql.exec.dataflow.segment import Segment
-    from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
     from ksql.exec.operators.base import LogError
     from ksql.exec.operators.order import SequenceKeys
     from ksql.formats import DecodeError

@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.exec.codegen.aggregated import LoggedEntries
-from ksql.exec.codegen.emission import EmittedRows, emission
-from ksql.exec.operators.base import Record
+from ksql.exec.codegen.emission import Emission, EmittedRows, emission
+from ksql.exec.operators.base import LogError, Record, Store
 from ksql.exec.operators.joining.joins import JoinProcessor, JoinTable
-from ksql.exec.operators.keyed_batches import columns_in_order
+from ksql.exec.operators.keyed_batches import Queues, StreamColumns, columns_in_order
 from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats import EncodeError
 
@@ -28,12 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from ksql.core import OutRecord, Row
-    from ksql.exec.codegen.emission import Emission
     from ksql.exec.dataflow.layout import Layout
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
-    from ksql.exec.operators.base import LogError, Store
     from ksql.exec.operators.joining.streams import StreamJoinProcessor
-    from ksql.exec.operators.keyed_batches import Queues, StreamColumns
     from ksql.sql.plan import Sink
 
 

@@ -13,24 +13,21 @@ import ormsgpack
 
 from ksql.core import indent, tuple_of
 from ksql.core.types import STRING
-from ksql.exec.codegen.fused import COLUMNS, BatchDecoder, body_of, cells_of, is_ordinary
-from ksql.exec.dataflow.stage_inputs import NULL_KEY
+from ksql.exec.codegen.fused import COLUMNS, BatchDecoder, Decoded, body_of, cells_of, is_ordinary
+from ksql.exec.dataflow.stage_inputs import NULL_KEY, CompileContext, KeyedInput
 from ksql.exec.operators import keys
-from ksql.exec.operators.base import Record
+from ksql.exec.operators.base import LogError, Record
 from ksql.exec.operators.keyed_batches import KeyedBatch, longs
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ksql.exec.codegen.fused import Decoded
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.layout import StageInput
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.reading import Reader
-    from ksql.exec.dataflow.stage_inputs import CompileContext, KeyedInput
     from ksql.exec.expressions.compile import Body
-    from ksql.exec.operators.base import LogError
     from ksql.exec.operators.order import SequenceKeys
 
 _LABEL = "PreProject"
@@ -123,7 +120,6 @@ class Keying:
             )
 
     def _lanes(self, packed: Sequence[bytes]) -> list[int]:
-        """Return the lane of each key."""
         different = list(dict.fromkeys(packed))
         values = [tuple(keys.unpack(key)) for key in different]
         lanes = self._stage_input.lanes_of(different, values, ())

@@ -25,7 +25,7 @@ from ksql.exec.codegen.aggregated import (
 )
 from ksql.exec.operators.folds import change, functions_of, log_failure
 from ksql.exec.operators.sessions import SessionProcessor, log_late
-from ksql.exec.operators.sessionstate import Session
+from ksql.exec.operators.sessionstate import Bucket, Session
 from ksql.exec.operators.stream_partitions import by_lane, together
 from ksql.formats import EncodeError
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder
     from ksql.exec.dataflow.stages import CompiledStage
     from ksql.exec.operators.base import LogError, Record, Store
-    from ksql.exec.operators.sessionstate import Bucket
     from ksql.sql.plan import Sink
 
 _LOOP = """\

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from ksql.exec.dataflow.ingest import KeyedRows, by_topic
-from ksql.exec.operators.base import Record
+from ksql.exec.dataflow.ingest import KeyedRows, SourceIngest, by_topic
+from ksql.exec.operators.base import LogError, Record
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.order import SequenceKeys
-from ksql.exec.operators.panes import Panes
+from ksql.exec.operators.panes import PaneFold, Panes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
     from ksql.exec.codegen.folding import PaneFolding
     from ksql.exec.codegen.fused import Decoded
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
-    from ksql.exec.dataflow.ingest import SourceIngest
     from ksql.exec.dataflow.program import RawBatch
-    from ksql.exec.operators.base import LogError
     from ksql.exec.operators.commit_intervals import CommitIntervals
-    from ksql.exec.operators.panes import PaneFold
 
 _new = tuple.__new__
 

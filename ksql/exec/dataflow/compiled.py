@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from ksql.core import gathered
 from ksql.core.types import WindowedKeys
-from ksql.exec.codegen.aggregated import Aggregated, aggregated
+from ksql.exec.codegen.aggregated import Aggregated, AggregatedWindows, aggregated
 from ksql.exec.codegen.column_pruning import narrowed
 from ksql.exec.codegen.folding import group_folding, pane_folding
 from ksql.exec.codegen.fused import Fused, fused
-from ksql.exec.codegen.joined import Joined, joined, paired
+from ksql.exec.codegen.joined import Joined, Paired, joined, paired
 from ksql.exec.codegen.keying import keying
-from ksql.exec.codegen.sessioned import sessioned
+from ksql.exec.codegen.sessioned import AggregatedSessions, sessioned
 from ksql.exec.codegen.windowed import WindowedIngest
 from ksql.exec.dataflow import exits
 from ksql.exec.dataflow.ingest import CombinedIngest, KeyedIngest, SourceIngest, by_topic
-from ksql.exec.dataflow.layout import layout
+from ksql.exec.dataflow.layout import Layout, StageInput, layout
 from ksql.exec.dataflow.moved_records import MovedRecords, moved, placed_records
 from ksql.exec.dataflow.partitioning.key_routing import moves
 from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
 from ksql.exec.dataflow.partitioning.repartition import regrouped, regroups, upgrade_from
-from ksql.exec.dataflow.program import Out, Result, Results
+from ksql.exec.dataflow.program import Ingest, Out, RawBatch, Result, Results
 from ksql.exec.dataflow.reading import Reader
 from ksql.exec.dataflow.stage_inputs import CompileContext, Encoder, KeyedInput, SinkOutput
 from ksql.exec.dataflow.stages import CompiledStage, commit_intervals
@@ -31,20 +31,14 @@ from ksql.exec.operators.backfill import Backfill
 from ksql.exec.operators.joining.joins import JoinProcessor
 from ksql.exec.operators.joining.streams import StreamJoinProcessor
 from ksql.exec.operators.keyed_batches import Queues
-from ksql.exec.operators.order import in_order
+from ksql.exec.operators.order import SequenceKeys, in_order
 from ksql.exec.operators.sessions import SessionProcessor
 from ksql.exec.operators.stream_partitions import each_lane, lanes
 
 if TYPE_CHECKING:
     from ksql.core import OutRecord
-    from ksql.exec.codegen.aggregated import AggregatedWindows
-    from ksql.exec.codegen.joined import Paired
-    from ksql.exec.codegen.sessioned import AggregatedSessions
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
-    from ksql.exec.dataflow.layout import Layout, StageInput
-    from ksql.exec.dataflow.program import Ingest, RawBatch
     from ksql.exec.operators.base import LogError, Record, Store
-    from ksql.exec.operators.order import SequenceKeys
     from ksql.formats import Registry
     from ksql.functions import Functions
     from ksql.sql.plan import QueryPlan, Sink
@@ -119,7 +113,6 @@ class Compiled(Generic[Out]):
         }
 
     def straight(self, batch: RawBatch, log: LogError) -> Sequence[Out]:
-        """Return the results of a batch, where there are no stages."""
         out: list[Out] = []
         for topic, part in by_topic(batch):
             for index in self._by_topic.get(topic, ()):

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.exec.dataflow.ingest import picked
 from ksql.exec.dataflow.moved_records import with_place
-from ksql.exec.dataflow.program import Result, Results
+from ksql.exec.dataflow.program import RawBatch, Result, Results
 from ksql.exec.operators import keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.core import Headers, Row
-    from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.reading import DecodedBatch, Reader
     from ksql.exec.dataflow.stage_inputs import SinkOutput
     from ksql.exec.operators.base import LogError, Record

@@ -6,11 +6,11 @@ from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ksql.exec.dataflow.program import RawBatch
-from ksql.exec.operators.base import Record
-from ksql.exec.operators.keyed_batches import Parts
+from ksql.exec.operators.base import LogError, Record
+from ksql.exec.operators.keyed_batches import KeyedBatch, Parts
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.order import SequenceKeys
-from ksql.exec.operators.partial_aggregation import Combiner
+from ksql.exec.operators.partial_aggregation import Combine, Combiner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.reading import DecodedBatch, Reader
     from ksql.exec.dataflow.stage_inputs import KeyedInput
-    from ksql.exec.operators.base import LogError
     from ksql.exec.operators.commit_intervals import CommitIntervals
-    from ksql.exec.operators.keyed_batches import KeyedBatch
-    from ksql.exec.operators.partial_aggregation import Combine
 
 Item = TypeVar("Item")
 _new = tuple.__new__

@@ -18,7 +18,7 @@ from ksql.core import KsqlError
 from ksql.exec.dataflow.compiled import Compiled, writing
 from ksql.functions import BUILTINS, Functions, load_sources
 from ksql.functions.user import CallWatch, Limits, watched
-from ksql.sql.plan import codec
+from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.upgrade import as_run, other_code
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ksql.core import OutRecord
     from ksql.formats import Registry
     from ksql.kafka import RegistrySettings
-    from ksql.sql.plan import QueryPlan
 
 
 @lru_cache(maxsize=128)

@@ -13,7 +13,7 @@ from ksql.exec.dataflow.compiled import answering
 from ksql.exec.dataflow.load import program_of, unpacked
 from ksql.exec.operators.memory import MemoryStore
 from ksql.formats import MutedRegistry
-from ksql.sql.plan import codec
+from ksql.sql.plan import QueryPlan, codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ksql.exec.operators.base import LogError, Record
     from ksql.formats import Registry
     from ksql.functions import Functions
-    from ksql.sql.plan import QueryPlan
 
 
 def load(text: str) -> Program[OutRecord]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.sql.plan import codec, sources
+from ksql.sql.plan import QueryPlan, codec, sources
 
 if TYPE_CHECKING:
     from ksql.sql.catalog import PersistentQuery
-    from ksql.sql.plan import QueryPlan
 
 _TIME: Final = "timestamp:"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,6 @@ from ksql.exec.dataflow.timestamps import extractor
 from ksql.formats import JSON_SR_CONVERTER, topic_serde
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from ksql.core.types import Column, Side
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.segment import RowShape

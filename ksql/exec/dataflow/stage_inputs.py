@@ -23,12 +23,12 @@ from ksql.core.types import (
     WindowedKeys,
 )
 from ksql.exec.dataflow.partitioning.murmur2 import partitions_of
-from ksql.exec.dataflow.program import Results
-from ksql.exec.dataflow.segment import Segment, conjunction
+from ksql.exec.dataflow.program import Result, Results
+from ksql.exec.dataflow.segment import Explosion, Segment, conjunction
 from ksql.exec.dataflow.timestamps import extractor
 from ksql.exec.expressions.compile import Projection, compile_predicate, compile_projection
 from ksql.exec.expressions.errors import cause
-from ksql.exec.operators.base import BadResult, LogError
+from ksql.exec.operators.base import BadResult, LogError, Record
 from ksql.exec.operators.keys import pack, unpack
 from ksql.formats import EncodeError, topic_serde
 from ksql.functions import instantiate_table
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
     from ksql.exec.dataflow.layout import Exit, StageInput
     from ksql.exec.dataflow.partitioning.keybytes import KeyBytes
-    from ksql.exec.dataflow.program import Result
-    from ksql.exec.dataflow.segment import Explosion
-    from ksql.exec.operators.base import Record
     from ksql.formats import Registry
     from ksql.functions import Functions
     from ksql.sql.binder import Bound

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core import Settings
 from ksql.exec.dataflow.foreign import ForeignStep, foreign_step
-from ksql.exec.dataflow.layout import KeyedJoin, synthetic, window_columns
+from ksql.exec.dataflow.layout import KeyedJoin, Layout, Stage, synthetic, window_columns
 from ksql.exec.dataflow.partitioning.key_routing import join_order
 from ksql.exec.dataflow.partitioning.keybytes import key_order
 from ksql.exec.operators.aggregate import AggregateProcessor
@@ -39,6 +39,8 @@ from ksql.sql.binder import type_of
 from ksql.sql.plan import (
     Aggregate,
     EmitFinal,
+    Fold,
+    JoinWindow,
     QueryPlan,
     Source,
     StreamStreamJoin,
@@ -51,10 +53,8 @@ from ksql.sql.plan.walk import nodes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.exec.dataflow.layout import Layout, Stage
     from ksql.exec.dataflow.stage_inputs import CompileContext, KeyedInput
     from ksql.exec.operators.base import KeyOrder, PausingProcessor, Processor
-    from ksql.sql.plan import Fold, JoinWindow
 
 
 class CompiledStage:

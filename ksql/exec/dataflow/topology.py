@@ -16,6 +16,7 @@ from ksql.sql.binder import sql_of
 from ksql.sql.plan import (
     Aggregate,
     EmitFinal,
+    QueryPlan,
     Source,
     StreamStreamJoin,
     StreamTableJoin,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ksql.functions import Functions
-    from ksql.sql.plan import QueryPlan
 
 
 def topology(plan: QueryPlan, functions: Functions) -> str:

@@ -10,7 +10,7 @@ Source: docs/sql/insert.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
 from typing import TYPE_CHECKING, Any, Final
@@ -26,8 +26,6 @@ from ksql.sql.binder import NO_COLUMNS, BadValue, Const, bind, trees, type_of
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ksql.core.types import SqlType
     from ksql.functions import Functions
     from ksql.sql.binder import Bound

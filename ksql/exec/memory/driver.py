@@ -17,9 +17,9 @@ from ksql.exec.dataflow.load import program_of
 from ksql.exec.dataflow.program import Program, RawBatch, through
 from ksql.exec.dataflow.query_start import read_topics, start_ms
 from ksql.exec.operators.memory import MemoryStore
-from ksql.exec.ports import LEFT_BEHIND, BuildProgress, FirstBatch, Switch
+from ksql.exec.ports import LEFT_BEHIND, AwaitFirst, BuildProgress, FirstBatch, Switch
 from ksql.functions import BUILTINS
-from ksql.sql.catalog import Topic
+from ksql.sql.catalog import PersistentQuery, Topic
 from ksql.sql.plan import codec
 from ksql.sql.upgrade import backfill
 
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from ksql.core import Headers
-    from ksql.exec.ports import AwaitFirst
     from ksql.formats import Registry
     from ksql.functions import Functions
-    from ksql.sql.catalog import PersistentQuery
 
 
 _SERVICE_ID = "default_"
@@ -168,7 +166,6 @@ class MemoryRunner:
         self.running[query.version] = _Running(program, stores, positions, dict(positions))
 
     def resume(self, queries: Iterable[PersistentQuery]) -> None:
-        """Continue each query that does not run already."""
         for query in queries:
             if query.version not in self.running:
                 self.start(query)
@@ -494,5 +491,4 @@ class MemoryRecords:
     def read_some(
         self, spans: Mapping[tuple[str, int], tuple[int, int]]
     ) -> tuple[list[RawRecord], bool]:
-        """Return all of them."""
         return self.read(spans), True

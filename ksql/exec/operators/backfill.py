@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.exec.operators import keys
 from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor
-from ksql.exec.operators.base import Record
+from ksql.exec.operators.base import LogError, Processor, Record, Store
 from ksql.exec.operators.expiry import ExpiringProcessor, put_together
 from ksql.exec.operators.folds import Folds, State, log_failure
 from ksql.exec.operators.sessions import SessionProcessor
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
     from ksql.core import Row
-    from ksql.exec.operators.base import LogError, Processor, Store
 
 _START: Final = struct.Struct(">q")
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ksql.exec.operators import keys
-from ksql.exec.operators.base import PausingProcessor, Record
+from ksql.exec.operators.base import LogError, PausingProcessor, Record, Steps, Store
 from ksql.exec.operators.stream_partitions import PrefixedStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ksql.core import Row
-    from ksql.exec.operators.base import LogError, Steps, Store
 
 _new = tuple.__new__
 

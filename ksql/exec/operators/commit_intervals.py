@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from ksql.exec.operators.base import sequence_key_of
+from ksql.exec.operators.base import Record, sequence_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from ksql.exec.operators.base import Record
 
 Item = TypeVar("Item")
 COMMIT_INTERVAL: Final = "commit.interval.ms"
@@ -32,7 +31,6 @@ class CommitIntervals:
     length_ms: int
 
     def begin(self, sequence_key: int) -> int:
-        """Return the begin of the interval of a sequence key."""
         return sequence_key - sequence_key % self.length_ms
 
     def divide(

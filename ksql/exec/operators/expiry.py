@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.exec.operators.aggregate import GROUPS, AggregateProcessor, FoldedGroup
-from ksql.exec.operators.base import LateRecord, Record, Store, sequence_key_of
+from ksql.exec.operators.base import LateRecord, LogError, Record, Steps, Store, sequence_key_of
 from ksql.exec.operators.commit_intervals import by_time
 from ksql.exec.operators.panes import logged_rows
 from ksql.exec.operators.timers import Timers
@@ -27,7 +27,6 @@ from ksql.exec.operators.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from ksql.exec.operators.base import LogError, Steps
 
 LATE = "late record: its row would be past RETENTION_MS, and no row of its key is there"
 _META = b"m"

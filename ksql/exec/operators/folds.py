@@ -13,14 +13,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ksql.core import QueryFailed, Row, codegen
-from ksql.exec.operators.base import LogError
+from ksql.exec.operators.base import LogError, Record
 from ksql.functions import AggregateFunction, InPlace, copied
-
-if TYPE_CHECKING:
-    from ksql.exec.operators.base import Record
 
 State = list[Any]
 

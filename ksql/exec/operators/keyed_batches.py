@@ -159,7 +159,6 @@ class Parts:
     parts: Sequence[KeyedBatch | Sequence[Record]]
 
     def __iter__(self) -> Iterator[Record]:
-        """Return all records."""
         for part in self.parts:
             yield from part
 
@@ -196,7 +195,6 @@ class Queues(Sequence[Record]):
         return self._whole()[index]
 
     def __iter__(self) -> Iterator[Record]:
-        """Return all records."""
         return iter(self._whole())
 
     def __eq__(self, other: object) -> bool:

@@ -27,32 +27,25 @@ class MemoryStore:
         """Load nothing: everything is at hand already."""
 
     def get(self, space: bytes, key: bytes) -> Any:
-        """Return the value, or None."""
         return self._spaces.get(space, {}).get(key)
 
     def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
-        """Return the values of all keys; lists are the caller's own."""
         values = map(self._spaces.get(space, {}).get, keys)
         return [[*value] if value.__class__ is list else value for value in values]
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
-        """Set the values."""
         self._spaces.setdefault(space, {}).update(values)
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
-        """Set the value."""
         self._spaces.setdefault(space, {})[key] = value
 
     def delete(self, space: bytes, key: bytes) -> None:
-        """Forget the key."""
         self._spaces.get(space, {}).pop(key, None)
 
     def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
-        """Return all entries of the space."""
         yield from list(self._spaces.get(space, {}).items())
 
     def drop(self, space: bytes) -> None:
-        """Forget the space."""
         self._spaces.pop(space, None)
 
 
@@ -118,12 +111,10 @@ class BoundedStore(MemoryStore):
             self.put(space, key, value)
 
     def delete(self, space: bytes, key: bytes) -> None:
-        """Forget the key."""
         self._bound.add(-self._sizes.get(space, {}).pop(key, 0))
         super().delete(space, key)
 
     def drop(self, space: bytes) -> None:
-        """Forget the space."""
         self._bound.add(-sum(self._sizes.pop(space, {}).values()))
         super().drop(space)
 

@@ -14,13 +14,12 @@ from itertools import accumulate, chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ksql.exec.operators.base import sequence_key_of
+from ksql.exec.operators.base import Record, sequence_key_of
 from ksql.exec.operators.keyed_batches import Queues
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ksql.exec.operators.base import Record
 
 _place = itemgetter(4, 5)
 _offset = itemgetter(6)

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ksql.core import codegen, indent
-from ksql.exec.operators.base import LateRecord
-from ksql.exec.operators.commit_intervals import IntervalStates
-from ksql.exec.operators.folds import Slot, change, fresh, size_of
+from ksql.exec.operators.base import LateRecord, LogError, Record
+from ksql.exec.operators.commit_intervals import CommitIntervals, IntervalStates
+from ksql.exec.operators.folds import Slot, State, change, fresh, size_of
 from ksql.exec.operators.keys import unpack
 from ksql.exec.operators.partial_aggregation import arguments, group_key, names_of, packed_key
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from ksql.core import Row
-    from ksql.exec.operators.base import LogError, Record
-    from ksql.exec.operators.commit_intervals import CommitIntervals
-    from ksql.exec.operators.folds import State
     from ksql.exec.operators.windows import Windows
 
 _SOURCE = """\

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ksql.core import QueryFailed, codegen, indent, tuple_of
-from ksql.exec.operators.commit_intervals import IntervalStates
+from ksql.exec.operators.commit_intervals import CommitIntervals, IntervalStates
 from ksql.exec.operators.folds import Slot, State, change, fresh, functions_of, size_of
 from ksql.exec.operators.keyed_batches import KeyedBatch
 from ksql.exec.operators.keys import pack
@@ -18,7 +18,6 @@ from ksql.exec.operators.keys import pack
 if TYPE_CHECKING:
     from ksql.core import Row
     from ksql.exec.operators.base import LogError
-    from ksql.exec.operators.commit_intervals import CommitIntervals
 
 _SOURCE = """\
 def combine(rows, times, sequence_keys, intervals, log):

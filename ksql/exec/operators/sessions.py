@@ -208,7 +208,6 @@ class _EveryChange:
             self._out.append(_changed(record, row, session.end, known))
 
     def after(self, _record: Record) -> list[Record]:
-        """Return the changes of a record."""
         out, self._out = self._out, []
         return out
 

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import struct
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ksql.exec.operators.base import PausingProcessor
+from ksql.exec.operators.base import LogError, PausingProcessor, Processor, Record, Steps, Store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from ksql.exec.operators.base import LogError, Processor, Record, Steps, Store
 
 
 Result = TypeVar("Result")
@@ -84,37 +81,28 @@ class PrefixedStore:
         self._get, self._put = store.get, store.put
 
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
-        """Fetch those keys together."""
         self._store.load(self._prefix + space, keys)
 
     def load_space(self, space: bytes) -> None:
-        """Fetch the whole space with them."""
         self._store.load_space(self._prefix + space)
 
     def get(self, space: bytes, key: bytes) -> Any:
-        """Return the value, or None."""
         return self._get(self._prefix + space, key)
 
     def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
-        """Return the values of all keys."""
         return self._store.get_all(self._prefix + space, keys)
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
-        """Set the values."""
         self._store.put_all(self._prefix + space, values)
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
-        """Set the value."""
         self._put(self._prefix + space, key, value)
 
     def delete(self, space: bytes, key: bytes) -> None:
-        """Forget the key."""
         self._store.delete(self._prefix + space, key)
 
     def scan(self, space: bytes) -> Iterator[tuple[bytes, Any]]:
-        """Return all entries of the space."""
         return self._store.scan(self._prefix + space)
 
     def drop(self, space: bytes) -> None:
-        """Forget the space."""
         self._store.drop(self._prefix + space)

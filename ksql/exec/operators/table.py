@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ksql.exec.operators.base import Record
+from ksql.exec.operators.base import LogError, Record, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ksql.core import Row
-    from ksql.exec.operators.base import LogError, Store
 
 _ROWS = b"s"
 _new = tuple.__new__

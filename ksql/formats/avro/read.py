@@ -20,7 +20,7 @@ from ksql.formats.avro import schema as avro_schema
 from ksql.formats.avro import tree
 from ksql.formats.avro.schema import connect_type
 from ksql.formats.avro.tree import Node, is_null
-from ksql.formats.connect import Number, find_name, mismatch, scalar_conversion
+from ksql.formats.connect import ConnectType, Number, find_name, mismatch, scalar_conversion
 from ksql.formats.schema_registry import PREFIX_BYTES
 from ksql.formats.serde import UnreadableValue
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from ksql.core import Row
     from ksql.core.types import Column, SqlType
-    from ksql.formats.connect import ConnectType
 
 _WIDE = Context(prec=10_000)
 _FLOAT = struct.Struct("<f")

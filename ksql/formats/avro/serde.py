@@ -12,16 +12,14 @@ from ksql.formats.avro import compat, strict, text
 from ksql.formats.avro import schema as avro_schema
 from ksql.formats.avro.read import row_reader
 from ksql.formats.avro.write import row_writer
-from ksql.formats.implementation import Implementation, string_map_keys
-from ksql.formats.kind import Kind
+from ksql.formats.implementation import Implementation, SerdeSpec, string_map_keys
+from ksql.formats.kind import Difference, Kind, Part, Roles, SchemaWithImports
 from ksql.formats.registered import registered_serde
 
 if TYPE_CHECKING:
     from ksql.core.types import Column, Format
     from ksql.formats.avro.tree import Node
     from ksql.formats.connect import ConnectType
-    from ksql.formats.implementation import SerdeSpec
-    from ksql.formats.kind import Difference, Part, Roles, SchemaWithImports
     from ksql.formats.schema_registry import Schema
     from ksql.formats.serde import Serde
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.core import codegen
 from ksql.core.types import java_double, model
-from ksql.formats.implementation import Implementation, only
+from ksql.formats.implementation import Implementation, SerdeSpec, only
 from ksql.formats.serde import (
     BadText,
     DecodeError,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from ksql.core import Row
     from ksql.core.types import Column, SqlType
-    from ksql.formats.implementation import SerdeSpec
 
 _NUMBER_CHARS = frozenset("0123456789+-.ENaIfinityruels")  # all that an unquoted scalar may hold
 _WIDTH: dict[SqlType, int] = {

@@ -5,14 +5,11 @@ Source: docs/formats.md#json.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ksql.formats.implementation import Implementation, string_map_keys
+from ksql.formats.implementation import Implementation, SerdeSpec, string_map_keys
 from ksql.formats.json.rows import printing, reader, writer
 from ksql.formats.serde import Serde
-
-if TYPE_CHECKING:
-    from ksql.formats.implementation import SerdeSpec
 
 MAP_KEYS: Final = "JSON only supports MAP types with STRING keys"
 

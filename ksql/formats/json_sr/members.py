@@ -30,7 +30,6 @@ class Objects:
         self._path = path
 
     def compare(self) -> Iterator[Difference]:
-        """Return each difference."""
         new, old = _object(self._new, "properties"), _object(self._old, "properties")
         for name in dict.fromkeys((*old, *new)):
             path = f"{self._path}/properties/{name}"
@@ -121,7 +120,6 @@ class Arrays:
         self._path = path
 
     def compare(self) -> Iterator[Difference]:
-        """Return each difference."""
         if self._nodes[0].schema.get("uniqueItems") and not self._nodes[1].schema.get(
             "uniqueItems"
         ):

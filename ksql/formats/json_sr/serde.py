@@ -19,6 +19,7 @@ from ksql.formats.connect import (
     FLOAT64,
     STRING,
     ConnectType,
+    Convert,
     Entries,
     Group,
     Items,
@@ -30,27 +31,21 @@ from ksql.formats.connect import (
     scalar_conversion,
     sql_type,
 )
-from ksql.formats.implementation import Implementation, string_map_keys
+from ksql.formats.implementation import Implementation, SerdeSpec, string_map_keys
 from ksql.formats.json.rows import reader, writer
 from ksql.formats.json.serde import MAP_KEYS
-from ksql.formats.json.values import OneOf
+from ksql.formats.json.values import OneOf, Written
 from ksql.formats.json_sr import schema as json_schema
-from ksql.formats.kind import Kind
+from ksql.formats.kind import Difference, Kind, Part, Roles, SchemaWithImports
 from ksql.formats.registered import registered_serde
-from ksql.formats.schema_registry import PREFIX_BYTES, frame_id
-from ksql.formats.serde import EncodeError, serde_of
+from ksql.formats.schema_registry import PREFIX_BYTES, Schema, frame_id
+from ksql.formats.serde import EncodeError, Serde, Value, serde_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.core import Row
     from ksql.core.types import Column, Format, SqlType
-    from ksql.formats.connect import Convert
-    from ksql.formats.implementation import SerdeSpec
-    from ksql.formats.json.values import Written
-    from ksql.formats.kind import Difference, Part, Roles, SchemaWithImports
-    from ksql.formats.schema_registry import Schema
-    from ksql.formats.serde import Serde, Value
 
 
 class _Json(Kind):

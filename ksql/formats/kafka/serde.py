@@ -9,7 +9,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.core.types import model
-from ksql.formats.implementation import Implementation, only
+from ksql.formats.implementation import Implementation, SerdeSpec, only
 from ksql.formats.serde import NOTHING, DecodeError, EncodeError, Serde, Value, serde_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ksql.core import Row
     from ksql.core.types import SqlType
-    from ksql.formats.implementation import SerdeSpec
 
 
 class _Primitive(NamedTuple):

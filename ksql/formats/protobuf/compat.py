@@ -8,7 +8,7 @@ differences.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +17,6 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from ksql.formats.kind import Difference, Roles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ksql.formats.protobuf.resolved import Proto
 
 _F = FieldDescriptorProto

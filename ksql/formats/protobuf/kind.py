@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.formats.kind import Kind
+from ksql.formats.kind import Difference, Kind, Part, Roles, SchemaWithImports
 from ksql.formats.protobuf import compat, resolved
 from ksql.formats.protobuf import schema as proto_schema
 from ksql.formats.schema_registry import PREFIX_BYTES
@@ -18,7 +18,6 @@ from ksql.formats.serde import DecodeError
 if TYPE_CHECKING:
     from ksql.core.types import Column, Format
     from ksql.formats.connect import ConnectType
-    from ksql.formats.kind import Difference, Part, Roles, SchemaWithImports
 
 
 _MOST_NESTED: Final = 100

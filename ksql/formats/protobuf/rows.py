@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
 
 from ksql.core import Draft
 from ksql.core.types import DAY_MS, INT_MAX, INT_MIN, civil, epoch_day, model, wrap64
@@ -30,8 +30,6 @@ from ksql.java import mended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from google.protobuf.descriptor import Descriptor, EnumDescriptor, OneofDescriptor
 
     from ksql.core import Row
     from ksql.core.types import Column, SqlType

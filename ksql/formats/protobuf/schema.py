@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf import message_factory
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -33,7 +33,6 @@ from ksql.formats.protobuf import text as proto_text
 from ksql.formats.protobuf.text import BrokenProtobuf, ProtoFile
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import OneofDescriptor
     from google.protobuf.message import Message
 
     from ksql.core.types import Column, Format, SqlType

@@ -9,24 +9,21 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError, EncodeError
 
-from ksql.formats.implementation import Implementation, string_map_keys
+from ksql.formats.implementation import Implementation, SerdeSpec, string_map_keys
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
 from ksql.formats.protobuf.kind import PROTOBUF, message_path, path_bytes
-from ksql.formats.protobuf.schema import MAP_KEYS
+from ksql.formats.protobuf.schema import MAP_KEYS, Messages
 from ksql.formats.protobuf.text import BrokenProtobuf
 from ksql.formats.registered import registered_serde
-from ksql.formats.serde import UnreadableValue
+from ksql.formats.serde import Serde, UnreadableValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.core import Row
     from ksql.core.types import Column
-    from ksql.formats.implementation import SerdeSpec
-    from ksql.formats.protobuf.schema import Messages
     from ksql.formats.schema_registry import Schema
-    from ksql.formats.serde import Serde
 
 _FAULTS = (
     AttributeError,

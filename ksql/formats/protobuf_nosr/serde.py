@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError as BrokenMessage
 
-from ksql.formats.implementation import Implementation, string_map_keys
+from ksql.formats.implementation import Implementation, SerdeSpec, string_map_keys
 from ksql.formats.protobuf import rows as proto_rows
 from ksql.formats.protobuf import schema as proto_schema
 from ksql.formats.protobuf.schema import MAP_KEYS
-from ksql.formats.serde import DecodeError, EncodeError, UnreadableValue, serde_of
+from ksql.formats.serde import DecodeError, EncodeError, Serde, UnreadableValue, serde_of
 
 if TYPE_CHECKING:
     from ksql.core import Row
     from ksql.core.types import Column, Format
-    from ksql.formats.implementation import SerdeSpec
-    from ksql.formats.serde import Serde
 
 _UNWRITABLE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 

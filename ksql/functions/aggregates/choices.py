@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.functions.build import SAME
+from ksql.functions.build import SAME, Entry
 from ksql.functions.errors import BadConstant
 from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java import identity
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ksql.core.types import SqlType
-    from ksql.functions.build import Entry
 
 _ONE = "STRUCT<SEQ BIGINT, VAL T>"
 _MANY = f"ARRAY<{_ONE}>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ksql.core.types import Array, Field, SqlType, Struct
-from ksql.functions.build import Rule
+from ksql.functions.build import Entry, Rule
 from ksql.functions.errors import BadConstant
 from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java import EvaluationError, identity, membership, order
@@ -13,7 +13,6 @@ from ksql.java import EvaluationError, identity, membership, order
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.functions.build import Entry
 
 HISTOGRAM_KEYS = 1000
 _SORTED = ("INT", "BIGINT", "DOUBLE", "STRING")

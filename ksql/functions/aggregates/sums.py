@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.core import NUMERIC_OVERFLOW
 from ksql.core.types import WRAP32, WRAP64, Decimal, SqlType, wrap32, wrap64
-from ksql.functions.build import SAME
+from ksql.functions.build import SAME, Entry
 from ksql.functions.spec import AggregateFactory, AggregateFunction
 from ksql.java import WIDE, fits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from ksql.functions.build import Entry
 
 
 def _count(params: tuple[str, ...]) -> AggregateFunction:

@@ -69,8 +69,6 @@ class CallWatch:
         self._warned_s = 0.0
 
     def over(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function, watched."""
-
         def call(*values: Any) -> Any:
             if not self._started:
                 self._start()

@@ -62,7 +62,6 @@ class Backtracking:
         return r"(?=\r\n|[\r\x85\u2028\u2029]|(?<!\r)\n|\Z)"
 
     def text_end(self) -> str:
-        """Return what matches at the end, or before the line's end there."""
         return r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)"
 
     def beyond(self) -> None:
@@ -95,7 +94,6 @@ class Linear:
         return r"\z"
 
     def text_end(self) -> str:
-        """Return the end of a text that ends without a line's end."""
         self.at_end = True
         return r"\z"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -21,8 +21,6 @@ from ksql.kafka.connect import errors as err
 from ksql.kafka.connect import model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ksql.kafka.connect.model import (
         Config,
         ConnectorInfo,

@@ -15,12 +15,11 @@ from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka.connect.client import ConnectClient
 from ksql.kafka.connect.errors import ConnectStarting, NoConnectConfigured
 from ksql.kafka.connect.settings import ConnectSettings
-from ksql.kafka.connect.worker import STARTING_FAILS
+from ksql.kafka.connect.worker import STARTING_FAILS, EmbeddedConnect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ksql.kafka.connect.worker import EmbeddedConnect
 
 _log = logging.getLogger(__name__)
 _LOOK_S: Final = 0.5

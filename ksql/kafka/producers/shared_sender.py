@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from ksql.core import Written
 from ksql.core.process import in_background
@@ -20,20 +20,16 @@ from ksql.kafka.errors import (
     is_unknown_topic,
 )
 from ksql.kafka.producers import timestamp_zero
-from ksql.kafka.producers.limits import fitting
+from ksql.kafka.producers.limits import TopicLimits, fitting
 from ksql.kafka.producers.record_writer import RecordWriter, is_too_large, not_written
 from ksql.kafka.producers.timestamp_zero import EpochTooLarge, send_at_epoch
-from ksql.kafka.topic_watch import Watched
+from ksql.kafka.topic_watch import Identities, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from confluent_kafka import Message
-
     from ksql.core import Headers
-    from ksql.kafka.producers.limits import TopicLimits
     from ksql.kafka.settings import Config, KafkaSettings
-    from ksql.kafka.topic_watch import Identities
 
 Fit = tuple[tuple[str, str], ...]
 """What a topic asks of its producer, as client settings."""

@@ -38,13 +38,18 @@ from ksql.core.process import call_within
 from ksql.kafka.errors import ProducerFenced, error_of, is_retriable
 from ksql.kafka.logs import CLIENT_LOG
 from ksql.kafka.producers.record_writer import TransactionalWriter
-from ksql.kafka.producers.worker_producer import BATCHES, DeliveryFailed, WorkerProducer
+from ksql.kafka.producers.worker_producer import (
+    BATCHES,
+    DeliveryFailed,
+    Destination,
+    Rejected,
+    WorkerProducer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ksql.core import OutRecord
-    from ksql.kafka.producers.worker_producer import Destination, Rejected
 
 
 T = TypeVar("T")

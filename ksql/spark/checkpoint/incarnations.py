@@ -31,11 +31,10 @@ from ksql.core import (
     versioned_json,
     write_atomically,
 )
-from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint, readable
+from ksql.spark.checkpoint.checkpoint import CheckpointDamaged, NewerCheckpoint, Position, readable
 
 if TYPE_CHECKING:
     from ksql.core import KsqlError
-    from ksql.spark.checkpoint.checkpoint import Position
 
 
 _log = logging.getLogger(__name__)

@@ -16,6 +16,8 @@ from ksql.sql.plan import (
     Aggregate,
     EmitFinal,
     ForeignKeyJoin,
+    Plan,
+    QueryPlan,
     StreamStreamJoin,
     StreamTableJoin,
     TableTableJoin,
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ksql.sql.plan import Plan, QueryPlan
 
 _FILE: Final = TextsFile("shape.json", "shape", "its shape is")
 

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core import GrowingRest, KsqlError, ServerError
-from ksql.spark.session.jvm import LOST, raise_if_java
-from ksql.spark.session.session import close_session, forget_session, open_session
+from ksql.spark.session.jvm import LOST, SparkSettings, raise_if_java
+from ksql.spark.session.session import OpenSession, close_session, forget_session, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from ksql.spark.query.spec import Failure
-    from ksql.spark.session.jvm import SparkSettings
-    from ksql.spark.session.session import OpenSession
 
 
 _log = logging.getLogger(__name__)

@@ -31,8 +31,17 @@ from ksql.spark.query.internals import (
 )
 from ksql.spark.query.query_metrics import QueryMetrics
 from ksql.spark.query.query_supervisor import QuerySupervisor
-from ksql.spark.query.spec import QueryDriver, RetryPolicy, unheard
-from ksql.spark.session.jvm import LOST, raise_if_java
+from ksql.spark.query.spec import (
+    Failure,
+    Link,
+    OnFailure,
+    QueryDriver,
+    QueryLocation,
+    QuerySpec,
+    RetryPolicy,
+    unheard,
+)
+from ksql.spark.session.jvm import LOST, SparkSettings, raise_if_java
 from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
 from ksql.spark.task import trial_task
 from ksql.spark.task.kept_state import KEY, LABEL, VALUE
@@ -48,8 +57,6 @@ if TYPE_CHECKING:
     from ksql.core import QueryVersion
     from ksql.kafka import Admin, Range
     from ksql.spark.checkpoint.checkpoint import Offsets
-    from ksql.spark.query.spec import Failure, Link, OnFailure, QueryLocation, QuerySpec
-    from ksql.spark.session.jvm import SparkSettings
 
 _log = logging.getLogger(__name__)
 _WATCH_S = 0.25

@@ -46,7 +46,6 @@ class _Entries:
         self._entries = entries
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the values of the keys, in their order."""
         return [self._entries.get(key) for key in keys]
 
     def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:

@@ -48,16 +48,13 @@ class _OneByOne:
         self._state = state
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the values of the keys."""
         return [_value(self._state.getValue((key,))) for key in keys]
 
     def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        """Set the values."""
         for key, value in entries:
             self._state.updateValue((key,), (value,))
 
     def remove_many(self, keys: Sequence[bytes]) -> None:
-        """Forget the keys."""
         for key in keys:
             self._state.removeKey((key,))
 
@@ -77,13 +74,11 @@ class _Pipelined:
         self._pb: Any = StateMessage_pb2
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the values of the keys."""
         get = self._pb.GetValue
         calls = ({"getValue": get(userKey=_row(key))} for key in keys)
         return [_unpickle(answer) for answer in self._ask(calls)]
 
     def put_many(self, entries: Sequence[tuple[bytes, bytes]]) -> None:
-        """Set the values."""
         update = self._pb.UpdateValue
         calls = (
             {"updateValue": update(userKey=_row(key), value=_row(value))} for key, value in entries
@@ -92,7 +87,6 @@ class _Pipelined:
             pass
 
     def remove_many(self, keys: Sequence[bytes]) -> None:
-        """Forget the keys."""
         remove = self._pb.RemoveKey
         for _ in self._ask({"removeKey": remove(userKey=_row(key))} for key in keys):
             pass

@@ -150,7 +150,6 @@ class PagedStore:
                 raise DamagedPage(f"its root cannot be read: {error}") from error
 
     def load(self, space: bytes, keys: Collection[bytes]) -> None:
-        """Fetch those keys with the next ``get``."""
         at = self._spaces.get(space)
         if at is not None:
             values = at.values
@@ -164,7 +163,6 @@ class PagedStore:
             self._hints.append((space, None))
 
     def get(self, space: bytes, key: bytes) -> Any:
-        """Return the value, or None."""
         at = self._spaces.get(space)
         if at is None:
             return None
@@ -176,7 +174,6 @@ class PagedStore:
         return value
 
     def get_all(self, space: bytes, keys: Collection[bytes]) -> list[Any]:
-        """Return the values of all keys; lists are the caller's own."""
         at = self._spaces.get(space)
         if at is not None and not at.values and not self._hints:
             places = pages_of(keys, at.spread)
@@ -192,14 +189,12 @@ class PagedStore:
         return [[*v] if v.__class__ is list else v for v in map(at.values.__getitem__, keys)]
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
-        """Set the values."""
         if values:
             at = self._space(space)
             at.values.update(values)
             at.dirty.update(values)
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
-        """Set the value."""
         at = self._space(space)
         at.values[key] = value
         at.dirty.add(key)
@@ -211,7 +206,6 @@ class PagedStore:
         return at
 
     def delete(self, space: bytes, key: bytes) -> None:
-        """Forget the key."""
         if space in self._spaces:
             self.put(space, key, None)
 
@@ -229,7 +223,6 @@ class PagedStore:
         yield from ((key, value) for key, value in changed.items() if value is not None)
 
     def drop(self, space: bytes) -> None:
-        """Forget the whole space."""
         at = self._spaces.pop(space, None)
         if at is not None:
             self._removed += (_page_key(space, page) for page in range(at.page_count))

@@ -334,7 +334,6 @@ def of_comparison(left: Operand, right: Operand) -> str:
 
 
 def _text_and(left: Operand, right: Operand) -> tuple[Operand | None, Operand | None]:
-    """Return the operand that is a text, and the other one."""
     for text, other in ((left, right), (right, left)):
         if text[1] == model.STRING != other[1]:
             return text, other

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ksql.core import StatementError, quote, quote_always
 from ksql.core.types import capabilities
 from ksql.sql.binder.errors import describe
-from ksql.sql.binder.scope import joined_name
+from ksql.sql.binder.scope import FromSource, Source, joined_name
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import transform
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ksql.core.types import SqlType
-    from ksql.sql.binder.scope import FromSource, Source
     from ksql.sql.catalog.model import DataSource
 
 

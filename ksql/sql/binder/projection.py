@@ -14,9 +14,9 @@ from ksql.core.types import (
     WINDOWSTART,
     Struct,
 )
-from ksql.sql.binder.bound import type_of
+from ksql.sql.binder.bound import Named, type_of
 from ksql.sql.binder.errors import CannotInfer
-from ksql.sql.binder.scope import joined_name
+from ksql.sql.binder.scope import FromSource, joined_name
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ksql.core.types import SqlType
-    from ksql.sql.binder.bound import Named
     from ksql.sql.binder.relation import Relation
-    from ksql.sql.binder.scope import FromSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,23 +6,20 @@ join have ``ALIAS_NAME`` for the column NAME of the source ALIAS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ksql.core import ident
 from ksql.core.types import PSEUDO_COLUMNS, WINDOW_COLUMNS, SqlType
-from ksql.sql.binder.bound import Column, LambdaVar
+from ksql.sql.binder.bound import Bound, Column, LambdaVar
 from ksql.sql.binder.errors import AmbiguousColumn, NotAvailableHere, UnknownColumn, UnknownSource
 from ksql.sql.catalog.model import DataSource
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.walk import transform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ksql.core.types import Schema
-    from ksql.sql.binder.bound import Bound
 
 
 E = TypeVar("E", bound=ex.Expr)

@@ -16,7 +16,7 @@ from ksql.sql.binder.errors import CannotInfer, NoGroupKey, NotBoolean, describe
 from ksql.sql.binder.grouping import AggregateCall, Grouping, NotGrouped, refuse_aggregates
 from ksql.sql.binder.infer import bind, bind_predicate
 from ksql.sql.binder.relation import Relation, bind_relation
-from ksql.sql.binder.scope import FromSource
+from ksql.sql.binder.scope import FromSource, Scope
 from ksql.sql.binder.tables import TableCalls, has_table_functions
 from ksql.sql.binder.windows import sizes
 from ksql.sql.plan import clauses
@@ -41,7 +41,6 @@ from ksql.sql.syntax.walk import collect, transform
 
 if TYPE_CHECKING:
     from ksql.functions import Functions
-    from ksql.sql.binder.scope import Scope
     from ksql.sql.catalog.catalog import Catalog
 
 

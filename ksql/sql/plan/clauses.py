@@ -10,7 +10,7 @@ from ksql.core.types import ROWTIME, KeyWindow, capabilities
 from ksql.sql.binder import keys
 from ksql.sql.binder.errors import describe
 from ksql.sql.binder.joins import NotRepartitioned
-from ksql.sql.plan.nodes import TableCall
+from ksql.sql.plan.nodes import TableCall, TimeWindow
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ksql.sql.binder.relation import Relation
     from ksql.sql.binder.scope import FromSource
     from ksql.sql.binder.tables import BoundTableCall
-    from ksql.sql.plan.nodes import TimeWindow
 
 
 class OnlyInPullQueries(StatementError):

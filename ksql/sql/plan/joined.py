@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from ksql.core.types import Column, Role
 from ksql.sql.binder import bound as b
 from ksql.sql.binder.keys import KeyPart
-from ksql.sql.binder.scope import joined_name
+from ksql.sql.binder.scope import FromSource, joined_name
 from ksql.sql.plan.nodes import (
     ForeignKeyJoin,
     JoinWindow,
@@ -21,7 +21,6 @@ from ksql.sql.plan.nodes import (
 if TYPE_CHECKING:
     from ksql.sql.binder.chains import BoundJoin
     from ksql.sql.binder.relation import Relation
-    from ksql.sql.binder.scope import FromSource
 
 
 def read(relation: Relation) -> Plan:

@@ -10,11 +10,10 @@ from ksql.core.types import INT_MAX, INT_MIN
 from ksql.sql.syntax import ast
 from ksql.sql.syntax.build import fields, listed, node, only, rule, value, words
 from ksql.sql.syntax.build_leaves import PLURAL
-from ksql.sql.syntax.expr import IntLit
+from ksql.sql.syntax.expr import Expr, IntLit
+from ksql.sql.syntax.expr import Literal as LiteralExpr
 
 if TYPE_CHECKING:
-    from ksql.sql.syntax.expr import Expr
-    from ksql.sql.syntax.expr import Literal as LiteralExpr
     from ksql.sql.syntax.lexer import Token
 
 _LARGEST = str(2**63 - 1)

@@ -18,13 +18,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.core import RESERVED, ParseError, Span, similar
-from ksql.sql.syntax.lexer import WordContext
+from ksql.sql.syntax.lexer import Lexer, Word, WordContext
 from ksql.sql.syntax.machine import Machine, Unexpected, grammar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from ksql.sql.syntax.lexer import Lexer, Word
 
 
 _OF_TESTS = frozenset(("RUN",))

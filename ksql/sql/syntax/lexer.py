@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,6 @@ from ksql.core import RESERVED, ParseError, Span
 from ksql.core.types import SqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from lark.lexer import TerminalDef
 
 

@@ -14,23 +14,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lark import Lark
 from lark.lexer import Lexer as LarkLexer
+from lark.lexer import Token as LarkToken
 from lark.parsers.lalr_analysis import Shift
 
 from ksql.core import RESERVED
 from ksql.sql.syntax import build_expr, build_leaves, build_query, build_statement
 from ksql.sql.syntax.build import BUILDERS, Part
-from ksql.sql.syntax.lexer import Lexer, Token, is_keyword, opens_lambda
+from ksql.sql.syntax.lexer import Lexer, Token, Word, WordContext, is_keyword, opens_lambda
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from lark.common import LexerConf
     from lark.grammar import Rule
-    from lark.lexer import Token as LarkToken
     from lark.parsers.lalr_parser_state import ParseConf
 
     from ksql.sql.syntax.build import Callback
-    from ksql.sql.syntax.lexer import Word, WordContext
 
 _BUILDER_MODULES = (build_leaves, build_expr, build_query, build_statement)
 """The modules that fill `BUILDERS` when they are imported."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from ksql.sql.syntax import expr as ex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ksql.sql.syntax.expr import Expr
 
     Node = TypeVar("Node", bound=Expr)

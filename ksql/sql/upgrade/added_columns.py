@@ -18,6 +18,7 @@ from ksql.sql.plan.nodes import (
     Explode,
     Filter,
     ForeignKeyJoin,
+    Plan,
     Source,
     StreamStreamJoin,
     StreamTableJoin,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ksql.sql.binder.bound import Bound
-    from ksql.sql.plan.nodes import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,11 @@ from ksql.sql.plan.nodes import (
 )
 from ksql.sql.plan.walk import nodes, result_kind
 from ksql.sql.upgrade.settings import computed_with
-from ksql.sql.upgrade.verdict import Difference
+from ksql.sql.upgrade.verdict import Difference, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ksql.sql.upgrade.verdict import Verdict
 
 _BELOW: Final = ("WHERE", "GRACE PERIOD", "RETENTION_MS")
 """The clauses that decide which records an aggregate folds."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.sql.plan.nodes import Aggregate, Explode
+from ksql.sql.plan.nodes import Aggregate, Explode, Plan, QueryPlan
 from ksql.sql.plan.walk import calls, nodes, result_kind
 from ksql.sql.upgrade.filters import deciding, marked
 from ksql.sql.upgrade.settings import remembered
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from ksql.functions import Functions
-    from ksql.sql.plan.nodes import Plan, QueryPlan
 
 Code = tuple[tuple[str, str], ...]
 """Names of users' functions with the digests of their code, in the order of the names."""

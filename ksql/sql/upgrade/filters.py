@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
-from ksql.sql.plan.nodes import Aggregate, Explode, Filter, Plan, QueryPlan, Select
+from ksql.sql.plan.nodes import Aggregate, Explode, Filter, Fold, Plan, QueryPlan, Select
 from ksql.sql.plan.walk import calls, is_volatile, result_kind
 from ksql.sql.upgrade.settings import computed_with
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ksql.functions import Functions
     from ksql.sql.binder.bound import Bound
-    from ksql.sql.plan.nodes import Fold
 
 Passive = Filter | Explode | Select
 """Steps that remember nothing: they may come, change and go."""

@@ -5,24 +5,21 @@ An alias, and the names derived from it, have no effect on the computed values o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ksql.core.types import PSEUDO_COLUMNS, WINDOW_COLUMNS, Role
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
-from ksql.sql.binder.bound import Named
+from ksql.sql.binder.bound import Bound, Named
 from ksql.sql.binder.grouping import meaning
 from ksql.sql.binder.show import show_call
 from ksql.sql.plan import nodes as p
 from ksql.sql.plan.walk import nodes, sources
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from ksql.core.types import Column
-    from ksql.sql.binder.bound import Bound
 
 
 Names = Mapping[str, str]

@@ -13,7 +13,7 @@ from ksql.core.types import STRING, Format, KeyWindow, TimestampColumn, capabili
 from ksql.functions import function_settings
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
-from ksql.sql.binder.bound import Named
+from ksql.sql.binder.bound import Bound, Named
 from ksql.sql.binder.show import show_call, sql_of
 from ksql.sql.plan import nodes as p
 from ksql.sql.plan.walk import calls, expressions, nodes, result_kind
@@ -21,8 +21,6 @@ from ksql.sql.upgrade.verdict import Difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from ksql.sql.binder.bound import Bound
 
 
 BUCKETS = "ksql.query.shuffle.partitions"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ksql.core import is_exactly_once, quote
 from ksql.core.types import Format, as_written, capabilities
 from ksql.sql.binder import trees
-from ksql.sql.binder.bound import Column, Named
+from ksql.sql.binder.bound import Bound, Column, Named
 from ksql.sql.binder.show import show_call, sql_of
 from ksql.sql.plan import nodes as p
 from ksql.sql.plan.walk import children, nodes, result_kind, sources
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from ksql.core.types import schema
     from ksql.functions import Functions
-    from ksql.sql.binder.bound import Bound
 
 Step = Literal["GROUP BY", "PARTITION BY", "EMIT", "JOIN"]
 _STEPS: tuple[Step, ...] = get_args(Step)

@@ -251,7 +251,6 @@ class StoreWrapper(Store):
         return self._store.committed()
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
         return self._store.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:

@@ -55,7 +55,6 @@ class DiskStore(RocksStore):
         return self
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
         return self._rocks.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
@@ -85,7 +84,6 @@ class DiskStore(RocksStore):
         *,
         complete: bool = True,
     ) -> None:
-        """Move to that position."""
         check_forward(self.position(), offset)
         numbers = numbers_of(offset, clock, hidden_from)
         self._rocks.write((), numbers)
@@ -93,7 +91,6 @@ class DiskStore(RocksStore):
         self._reliable = True
 
     def recover(self, offset: Offset) -> bool:
-        """Keep the rows if they are those of the position."""
         position = self.position()
         if self._reliable and position is not None and position >= offset:
             return True

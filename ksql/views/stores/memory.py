@@ -66,7 +66,6 @@ class MemoryStore(Store):
         return _Committed(self)
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
         self._check_open()
         # in this order: a commit brings the changes to the rows before it takes them out here
         change = self._batch.get(key) or self._rows.get(key)

@@ -84,11 +84,9 @@ class RetentionStore(StoreWrapper):
     # --- what readers see
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
         return self._shown.get(key)
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Return rows with ``lo <= key < hi`` in order."""
         return self._shown.range(lo, hi)
 
     def committed(self) -> Rows:
@@ -96,7 +94,6 @@ class RetentionStore(StoreWrapper):
         return _CoveredRows(self, self._store.committed(), lambda: self._committed)
 
     def hidden(self) -> HiddenWindows | None:
-        """Return which windows are not shown, as far as is known."""
         return self._shown.hidden()
 
     # --- what its writer does
@@ -170,7 +167,6 @@ class RetentionStore(StoreWrapper):
         return len(old)
 
     def clear(self) -> None:
-        """Forget all rows, the position and the time."""
         self._store.clear()
         self._begin()
 
@@ -190,7 +186,6 @@ class _CoveredRows(Rows):
         self._clock = clock
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
         clock, row = self._clock(), self._rows.get(key)
         if clock is None or row is None:
             return row
@@ -201,12 +196,10 @@ class _CoveredRows(Rows):
         return None
 
     def range(self, lo: bytes | None = None, hi: bytes | None = None) -> Iterator[StoredRow]:
-        """Return rows with ``lo <= key < hi`` in order."""
         clock, rows = self._clock(), self._rows.range(lo, hi)
         return rows if clock is None else self._covered(rows, self._store.forgotten(clock))
 
     def hidden(self) -> HiddenWindows | None:
-        """Return which windows are not shown, as far as is known."""
         return self._store.hidden_at(self._clock())
 
     def _covered(self, rows: Iterator[StoredRow], forgotten: int) -> Iterator[StoredRow]:

@@ -74,7 +74,6 @@ class TxnStore(RocksStore):
         return _Committed(self._rocks)
 
     def get(self, key: bytes) -> Stored | None:
-        """Return the row of that key, or None."""
         self._rocks.check_open()
         # in this order: a batch moves from the first to the second, and from there to the disk
         change = self._batch.get(key)

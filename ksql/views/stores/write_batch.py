@@ -7,12 +7,11 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ksql.views.stores.base import StoredRow
+from ksql.views.stores.base import Change, StoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from ksql.views.stores.base import Change
 
 _ENTRY_BYTES = 150
 """What Python keeps for an entry besides its bytes: a tuple, two headers, a slot, a key's place."""

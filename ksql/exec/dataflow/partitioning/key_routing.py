@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ksql.core import StatementError
 from ksql.core.types import WINDOW_COLUMNS, Column, Format, Role, capabilities
-from ksql.exec.dataflow.layout import KeyedJoin
+from ksql.exec.dataflow.layout import KeyedJoin, Layout, Stage, StageInput
 from ksql.exec.dataflow.partitioning.keybytes import KeyBytes, group_columns, key_bytes
 from ksql.formats import MemoryRegistry, validate
 from ksql.sql.binder import bound as b
@@ -20,7 +20,6 @@ from ksql.sql.binder import type_of
 from ksql.sql.plan import Aggregate
 
 if TYPE_CHECKING:
-    from ksql.exec.dataflow.layout import Layout, Stage, StageInput
     from ksql.sql.binder import Bound
 
 

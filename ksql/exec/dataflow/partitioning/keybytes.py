@@ -30,12 +30,10 @@ class KeyBytes:
     encode: Callable[[Sequence[Row]], list[bytes | None]] | None
 
     def __call__(self, packed: bytes) -> bytes:
-        """Return the bytes of a packed key."""
         (key,) = self.of([tuple(unpack(packed)[: self.width])])
         return key
 
     def of(self, rows: Sequence[Row]) -> list[bytes]:
-        """Return the bytes of many keys."""
         if self.encode is None:
             return list(map(pack, rows))
         try:

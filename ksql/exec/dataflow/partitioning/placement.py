@@ -21,7 +21,7 @@ import numpy as np
 
 from ksql.core.types import WINDOW_COLUMNS, capabilities
 from ksql.exec.codegen.emission import is_join_key
-from ksql.exec.dataflow.layout import layout
+from ksql.exec.dataflow.layout import Exit, Layout, Stage, layout
 from ksql.exec.dataflow.partitioning.key_routing import key_format
 from ksql.exec.dataflow.partitioning.murmur2 import (
     partitions_of,
@@ -31,7 +31,7 @@ from ksql.exec.dataflow.partitioning.murmur2 import (
 from ksql.exec.operators.keys import unpack
 from ksql.formats import EncodeError
 from ksql.sql.binder import bound as b
-from ksql.sql.plan import StreamStreamJoin, StreamTableJoin
+from ksql.sql.plan import Placement, QueryPlan, Sink, StreamStreamJoin, StreamTableJoin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -39,10 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ksql.core.types import Format
-    from ksql.exec.dataflow.layout import Exit, Layout, Stage
     from ksql.exec.dataflow.stage_inputs import Encoder
     from ksql.exec.operators.base import Record
-    from ksql.sql.plan import Placement, QueryPlan, Sink
 
 _MOST_KEYS: Final = 200_000
 UNORDERED: Final = (

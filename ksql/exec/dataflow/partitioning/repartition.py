@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ksql.exec.operators.base import Record
+from ksql.exec.operators.base import LogError, Record
 from ksql.exec.operators.keys import pack
-from ksql.sql.plan import Aggregate
+from ksql.sql.plan import Aggregate, QueryPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ksql.core import Row
     from ksql.exec.dataflow.layout import Stage, StageInput
     from ksql.exec.dataflow.stage_inputs import KeyedInput
-    from ksql.exec.operators.base import LogError
-    from ksql.sql.plan import QueryPlan
 
 UPGRADE_FROM = "ksql.upgrade.from"
 _NONE = "none"

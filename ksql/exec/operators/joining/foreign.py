@@ -18,19 +18,16 @@ or leaves changes one chunk, and the directory only if a chunk comes or goes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ksql.exec.operators.base import Record, Store
+from ksql.exec.operators.base import LogError, Record, Store
 from ksql.exec.operators.joining.join_layout import Side, TimedRow
 from ksql.exec.operators.keys import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ksql.core import Row
-    from ksql.exec.operators.base import LogError
 
 
 NULL_REFERENCE: Final = "a foreign key is NULL"
@@ -111,7 +108,6 @@ class _Change:
 
     @property
     def left(self) -> Row | None:
-        """The left row, if there is one."""
         row = self.record.row
         return None if row is None else row[1:]
 

@@ -50,7 +50,6 @@ class Side:
         return (None,) * self.width
 
     def stored(self, row: Row) -> Sequence[Any]:
-        """Return the row as it is stored."""
         if len(self.parts) == 1:
             return row
         columns, start = [], 0
@@ -69,7 +68,6 @@ class Side:
         return tuple(whole)
 
     def rows(self, stored: Iterable[Sequence[Any]]) -> list[Row]:
-        """Return many stored rows."""
         if len(self.parts) > 1:
             return list(map(self.row, stored))
         (width,) = self.parts

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ksql.exec.operators.base import PausingProcessor, Record
+from ksql.exec.operators.base import LogError, PausingProcessor, Record, Steps, Store
 from ksql.exec.operators.joining.join_layout import Ending, Side, TimedRow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from ksql.core import Row
-    from ksql.exec.operators.base import LogError, Steps, Store
 
 
 _ROWS = b"t"

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ksql.core import UNKNOWN_JOIN_STATE
 from ksql.exec.operators import keys
-from ksql.exec.operators.base import KeyOrder, LateRecord, PausingProcessor, Record
+from ksql.exec.operators.base import (
+    KeyOrder,
+    LateRecord,
+    LogError,
+    PausingProcessor,
+    Record,
+    Steps,
+    Store,
+)
 from ksql.exec.operators.joining.join_buffer import (
     JoinBuffer,
     Line,
@@ -23,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from ksql.core import Row
-    from ksql.exec.operators.base import LogError, Steps, Store
 
 _META = b"m"
 _JOIN = b"join"
