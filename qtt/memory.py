@@ -238,7 +238,7 @@ class MemoryService(Service):
     def history(self, query_id: str) -> QueryHistory:
         return QueryHistory(query_id, ())
 
-    def elsewhere(
+    def forward_target(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:
         del text, properties, variables

@@ -435,10 +435,10 @@ class AppContext:
         if self._health is not None and now - self._health[0] <= self._health_age_s:
             return self._health[1]
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look(now))
+            self._looking = asyncio.create_task(self._check(now))
         return await asyncio.shield(self._looking)
 
-    async def _look(self, now: float) -> Health:
+    async def _check(self, now: float) -> Health:
         health = await self.probe(self.service.health)
         self._health = (now, health)
         return health

@@ -24,15 +24,17 @@ def negotiate(accept: str | None, offered: tuple[str, ...]) -> str:
     """
     if accept is None or not accept.strip():
         return offered[0]
-    wishes = [wish for part in accept.split(",") if (wish := _wish(part)) is not None]
-    scored = [(_quality(kind, wishes), -index) for index, kind in enumerate(offered)]
+    media_ranges = [
+        media_range for part in accept.split(",") if (media_range := _media_range(part)) is not None
+    ]
+    scored = [(_quality(kind, media_ranges), -index) for index, kind in enumerate(offered)]
     quality, index = max(scored)
     if quality <= 0:
         raise HTTPException(406)
     return offered[-index]
 
 
-def _wish(part: str) -> tuple[str, float] | None:
+def _media_range(part: str) -> tuple[str, float] | None:
     kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
     quality = 1.0
     for parameter in parameters:
@@ -45,11 +47,11 @@ def _wish(part: str) -> tuple[str, float] | None:
     return (kind, quality) if "/" in kind else None
 
 
-def _quality(kind: str, wishes: list[tuple[str, float]]) -> float:
-    """Return the quality that the most specific matching wish gives to a media type."""
+def _quality(kind: str, media_ranges: list[tuple[str, float]]) -> float:
+    """Return the quality that the most specific matching media_range gives to a media type."""
     family = kind.partition("/")[0] + "/*"
     for pattern in (kind, family, "*/*"):
-        qualities = [quality for wish, quality in wishes if wish == pattern]
+        qualities = [quality for media_range, quality in media_ranges if media_range == pattern]
         if qualities:
             return max(qualities)
     return 0.0

@@ -195,7 +195,7 @@ class Service(Protocol):
     def tls(self) -> ssl.SSLContext | None:
         """With which keys and trust they speak over https."""
 
-    def elsewhere(
+    def forward_target(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> Server | None:
         """Return the server that a request of statements is to be passed on to; None: this one.

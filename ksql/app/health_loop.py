@@ -145,7 +145,7 @@ class _Durable(NamedTuple):
 
     def compare(self, ask: Callable[[str], Span]) -> None:
         """Compare it with what was known; log what has come or gone."""
-        if not self.integrity.look(ask):
+        if not self.integrity.check(ask):
             return
         if self.integrity.problem:
             _log.error(f"{self.name}_lost", extra={"reason": self.integrity.problem})

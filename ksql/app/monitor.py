@@ -34,22 +34,22 @@ class SparkMonitor:
         runner: SparkRunner,
         admin: Admin,
         engine: Engine,
-        trouble: Callable[[], str],
+        outage: Callable[[], str],
         now_ms: Callable[[], int],
         views: ViewMaintainer,
-        elsewhere: Callable[[], RemoteLeader | None] = lambda: None,
+        remote_leader: Callable[[], RemoteLeader | None] = lambda: None,
     ) -> None:
-        """Take ``trouble``, which names the reason if no query can work, as Kafka's absence.
+        """Take ``outage``, which names the reason if no query can work, as Kafka's absence.
 
-        ``elsewhere`` is the server that runs the queries, if it is another one.
+        ``remote_leader`` is the server that runs the queries, if it is another one.
         """
-        self._elsewhere = elsewhere
+        self._remote_leader = remote_leader
         self.troubled: Mapping[str, str] = {}
         """The queries that should run here and did not at the last look, with their states."""
         self._runner = runner
         self._admin = admin
         self._engine = engine
-        self._trouble = trouble
+        self._outage = outage
         self._now_ms = now_ms
         self._views = views
         self._warnings = QueryWarnings()
@@ -61,20 +61,20 @@ class SparkMonitor:
         """Take which queries are not started, with the reasons."""
         self._not_started = reasons
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """See whether queries handle what they read; about once a second.
 
         What a version does that users do not see yet is no trouble of its query.
         """
         running = dict(self._runner.running)
         metrics = {version: query.metrics for version, query in running.items()}
-        self._warnings.look(metrics, self._now_ms())
+        self._warnings.observe(metrics, self._now_ms())
         self.note_states()
 
     def note_states(self) -> None:
         """See which queries of the catalog do not run here: those that ``health`` calls ERROR."""
         active = [query.id for query in self._engine.catalog.queries.values() if not query.paused]
-        nothing_works = self._trouble() != ""
+        nothing_works = self._outage() != ""
         idle = [query_id for query_id in active if nothing_works or not self._runs(query_id)]
         self.troubled = dict.fromkeys(idle, "ERROR")
 
@@ -93,7 +93,7 @@ class SparkMonitor:
 
     def _state(self, query_id: str) -> QueryHealth:
         query = self._engine.catalog.query(query_id)
-        other = self._elsewhere()
+        other = self._remote_leader()
         if query is not None and query.paused:
             return QueryHealth(state="PAUSED", host="" if other is None else other.host)
         if other is not None:
@@ -107,13 +107,13 @@ class SparkMonitor:
         if running is None:
             why = self._not_started.get(query_id, "the query does not run")
             return QueryHealth(state="ERROR", errors=((0, why),))
-        trouble = self._trouble()
+        outage = self._outage()
         status, totals = running.status(), running.totals()
         errors = [(f.when_ms, f.message) for f in status.failures]
-        if trouble:
-            errors.append((self._now_ms(), trouble))
+        if outage:
+            errors.append((self._now_ms(), outage))
         return QueryHealth(
-            state="RUNNING" if status.state is State.RUNNING and not trouble else "ERROR",
+            state="RUNNING" if status.state is State.RUNNING and not outage else "ERROR",
             errors=tuple(errors),
             rows_in=totals.rows_in,
             rows_out=totals.rows_out,

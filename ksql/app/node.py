@@ -206,10 +206,10 @@ class Node:
 
     def _open_health_loop(self) -> HealthLoop:
         watch = HealthLoop(
-            kafka_answers(self._hasty),
+            kafka_answers(self._quick_admin),
             self._broker,
             on_return=self.runtime.wake,
-            on_tick=self._look,
+            on_tick=self._poll,
         )
         self._closers.append(watch.close)
         watch.start()
@@ -225,8 +225,8 @@ class Node:
             self.addresses["Kafka"] = bootstrap
             self._set(_BOOTSTRAP, bootstrap)
         kafka = KafkaSettings.from_properties(properties | {_BOOTSTRAP: bootstrap})
-        self.admin, self._hasty = Admin(kafka), impatient(kafka)
-        self._closers += [self.admin.close, self._hasty.close]
+        self.admin, self._quick_admin = Admin(kafka), impatient(kafka)
+        self._closers += [self.admin.close, self._quick_admin.close]
         self.cluster_id = self.admin.cluster_id()
         self.leadership = startup_checks.prepare(
             self.settings,
@@ -265,11 +265,11 @@ class Node:
                 self._abandon,
             )
 
-    def _elsewhere(self) -> RemoteLeader | None:
+    def _remote_leader(self) -> RemoteLeader | None:
         """Return the server that runs the queries, if it is another one."""
         if self._follower is None:
             return None
-        return startup_checks.elsewhere(self.leadership, self.members.me)
+        return startup_checks.remote_leader(self.leadership, self.members.me)
 
     def _follow(self) -> None:
         try:
@@ -374,7 +374,7 @@ class Node:
         self.rebuilds = RebuildSupervisor(self.engine, self.settings, self._leads)
         self._closers.append(self.rebuilds.close)
         self.durable_topics = DurableTopics(
-            self._hasty, self.log, self._schemas, lambda: state.identity.ended
+            self._quick_admin, self.log, self._schemas, lambda: state.identity.ended
         )
         self._closers.append(self._stop_queries)
         doubt_resolver = DoubtResolver(self.engine)
@@ -391,14 +391,14 @@ class Node:
             self.runner,
             self.admin,
             self.engine,
-            self._trouble,
+            self._outage,
             self._now_ms,
             self.views,
-            self._elsewhere,
+            self._remote_leader,
         )
         self.leadership.troubled = lambda: self.monitor.troubled
         settings, replicas = self.settings, self.replicas
-        self.hosts = ClusterClient(settings, self.members, replicas.peers, self._elsewhere)
+        self.hosts = ClusterClient(settings, self.members, replicas.peers, self._remote_leader)
         self._closers.append(self.hosts.close)
         processed = ProcessedOffsets(self.monitor, self.members, replicas.peers).of
         following = ConsistencyResolver(lambda: self.engine.catalog, processed, AllEnds(self.admin))
@@ -424,7 +424,7 @@ class Node:
             check_kafka=self._check_kafka,
             commands=compose.command_rate(self.settings),
             await_rebuild=self.rebuilds.wait,
-            rebuild_trouble=self.rebuilds.trouble,
+            rebuild_problem=self.rebuilds.problem,
             rebuild_growth=self.rebuilds.growth,
             records=TopicRecords(self.kafka, self.admin),
             connect=self.connect,
@@ -433,7 +433,7 @@ class Node:
         queries = QueryTopics(lambda: [*self.runner.running.values()], PROBLEMS, time.monotonic)
         users = (self.durable_topics, self.views, queries, self._feeds, writer)
         self._topic_watch = TopicWatch(
-            self._hasty.identities_or_errors, [user.watched for user in users]
+            self._quick_admin.identities_or_errors, [user.watched for user in users]
         )
 
     def _open_registry(self, state: StateDir) -> None:
@@ -482,8 +482,8 @@ class Node:
             broker, self._broker = self._broker, None
             end(closers, runtime, broker, shared=self._given_runtime is not None)
 
-    def _trouble(self) -> str:  # why no query can work; usually empty
-        return self.runtime.problem() or self.health_loop.kafka or self.leadership.trouble
+    def _outage(self) -> str:  # why no query can work; usually empty
+        return self.runtime.problem() or self.health_loop.kafka or self.leadership.problem
 
     def _check_kafka(self) -> None:
         if self.health_loop.kafka:
@@ -492,9 +492,9 @@ class Node:
     def _leads(self) -> bool:
         return self.ready.is_set() and not self.is_follower and not self.lost
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self.ready.is_set():
             try:
-                self.monitor.look()
+                self.monitor.refresh()
             finally:  # what ails one look ends no other
-                self._topic_watch.look()
+                self._topic_watch.poll()

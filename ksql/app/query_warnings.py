@@ -47,7 +47,7 @@ class QueryWarnings:
     def __init__(self) -> None:
         self._observed: dict[QueryVersion, _ObservedQuery] = {}
 
-    def look(self, running: Mapping[QueryVersion, QueryMetrics], now_ms: int) -> None:
+    def observe(self, running: Mapping[QueryVersion, QueryMetrics], now_ms: int) -> None:
         """See what the queries that run have done since the look before."""
         before = self._observed
         self._observed = {
@@ -55,7 +55,7 @@ class QueryWarnings:
             for version, metrics in running.items()
         }
         for version, observed in self._observed.items():
-            observed.look(running[version].totals, now_ms)
+            observed.observe(running[version].totals, now_ms)
 
     def of(self, version: QueryVersion) -> Warnings:
         """Return the warnings about one query; usually nothing."""
@@ -79,10 +79,10 @@ class _ObservedQuery:
         self._unhandled = UnhandledRecords()
         self._dropped = DroppedRecords(name)
 
-    def look(self, totals: Totals, now_ms: int) -> None:
+    def observe(self, totals: Totals, now_ms: int) -> None:
         """See how far it has come."""
-        self._unhandled.look(totals, now_ms)
-        self._dropped.look(totals, now_ms)
+        self._unhandled.observe(totals, now_ms)
+        self._dropped.observe(totals, now_ms)
 
     def warnings(self) -> Warnings:
         return (*self._unhandled.warnings(), *self._dropped.warnings())
@@ -95,7 +95,7 @@ class UnhandledRecords:
         self._seen = (0, 0, 0)
         self._since: tuple[int, int] | None = None
 
-    def look(self, totals: Totals, now_ms: int) -> None:
+    def observe(self, totals: Totals, now_ms: int) -> None:
         """See how far it has come; a look at which nothing has come changes nothing."""
         before, self._seen = self._seen, (totals.rows_in, totals.errors, totals.rows_out)
         read, skipped, written = (now - b for now, b in zip(self._seen, before, strict=True))
@@ -127,7 +127,7 @@ class DroppedRecords:
         self._name = name
         self._since: tuple[int, str] | None = None
 
-    def look(self, totals: Totals, now_ms: int) -> None:
+    def observe(self, totals: Totals, now_ms: int) -> None:
         """See how much it is; the log has a warning when it becomes too much."""
         recent = totals.recent
         if recent.dropped * _ONE_IN <= recent.read:

@@ -78,7 +78,7 @@ class NodeState:
     def leadership(self) -> str:
         """Return why the server has lost, or is losing, its leadership; empty if neither."""
         leadership = getattr(self._node, "leadership", None)
-        return self._node.lost or ("" if leadership is None else leadership.trouble)
+        return self._node.lost or ("" if leadership is None else leadership.problem)
 
     def filling(self) -> Mapping[str, int]:
         """Return the tables that are being filled, with the offsets that they lack (-1: many)."""

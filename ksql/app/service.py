@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 from ksql.app.headless import carry_out, queries_file, read
-from ksql.app.metrics import Metrics, Observer, gather
+from ksql.app.metrics import Metrics, Observer, take_snapshot
 from ksql.app.node import Node
 from ksql.app.readiness import NodeState, Readiness
 from ksql.app.statements import StartedRequest, StatementService
@@ -238,7 +238,7 @@ class KsqlService:
             "kafka": node.health_loop.kafka,
             "spark": node.runtime.problem(),
             "stores": node.views.hindrance(),
-            "inCharge": node.lost or node.leadership.trouble,
+            "inCharge": node.lost or node.leadership.problem,
         }
         trouble = None if node.replaying else node.log.trouble
         runner = not node.replaying and trouble is None
@@ -248,7 +248,7 @@ class KsqlService:
         if lost := node.durable_topics.schemas():
             details["schemaRegistry"], reasons["schemaRegistry"] = False, lost
         if node.connect.addresses:
-            reasons["connect"] = node.connect.trouble
+            reasons["connect"] = node.connect.problem
             details["connect"] = not reasons["connect"]
         details |= {part: not reasons[part] for part in ("spark", "stores", "inCharge")}
         reasons["stores"] = reasons["stores"] or node.views.upgrading()  # which is no fault
@@ -261,8 +261,10 @@ class KsqlService:
 
     def metrics(self, accept: str, unready: Sequence[str], requests: Counts) -> tuple[bytes, str]:
         """Return the metrics and their media type; reads memory only."""
-        facts = gather(self.node, self._observer, version(), self._now_ms(), unready, requests)
-        return self._metrics.exposition(facts, accept)
+        snapshot = take_snapshot(
+            self.node, self._observer, version(), self._now_ms(), unready, requests
+        )
+        return self._metrics.exposition(snapshot, accept)
 
     def history(self, query_id: str) -> QueryHistory:
         return self._observer.histories.of(query_id)
@@ -289,10 +291,10 @@ class KsqlService:
     def tls(self) -> ssl.SSLContext | None:
         return self.node.replicas.tls if hasattr(self.node, "replicas") else None
 
-    def elsewhere(
+    def forward_target(
         self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
     ) -> Server | None:
-        return self.statements.elsewhere(text, properties, variables)
+        return self.statements.forward_target(text, properties, variables)
 
     def leader(self) -> Server:
         return self.statements.leader()

@@ -95,7 +95,7 @@ def check_format(
     Raises: StateInDanger, KafkaUnreachable, KafkaDenied.
     """
     topic = topic_name(state.identity.service_id)
-    findings = look(admin, kafka.bootstrap, admin.cluster_id(), topic)
+    findings = inspect(admin, kafka.bootstrap, admin.cluster_id(), topic)
     check(state, findings, settings.text("ksql.state.adopt"), trash)
 
 
@@ -115,8 +115,8 @@ def bind_state(
     state.reread_identity()
     check_format(settings, kafka, admin, state, trash)
     checkpoints = state.claim(leadership.confirm)
-    for ghost in state.ghosts():
-        trash.take(ghost, "checkpoint", "written by a server that had been replaced")
+    for orphan in state.orphaned_checkpoints():
+        trash.take(orphan, "checkpoint", "written by a server that had been replaced")
     return checkpoints
 
 
@@ -187,7 +187,7 @@ def prepare(
         state.lease,
         on_lost=on_lost,
         gives_way=state.shared,
-        chore=lambda: _tidy(state, trash, keep_ms, now_ms()),
+        cleanup=lambda: _tidy(state, trash, keep_ms, now_ms()),
     )
 
 
@@ -214,7 +214,7 @@ def join(settings: Settings, kafka: KafkaSettings, leadership: Leadership) -> Gr
     return GroupMembers(me, member, leader)
 
 
-def elsewhere(leadership: Leadership, me: Server) -> RemoteLeader:
+def remote_leader(leadership: Leadership, me: Server) -> RemoteLeader:
     """Return what a server that does not lead sees of the leader."""
     holder = leadership.holder()
     if holder is None:
@@ -270,7 +270,7 @@ class StateInDanger(StartError):
         )
 
 
-def look(admin: Admin, bootstrap: str, cluster_id: str, topic: str) -> StartFindings:
+def inspect(admin: Admin, bootstrap: str, cluster_id: str, topic: str) -> StartFindings:
     """Look at the cluster and its command topic; create nothing.
 
     Raises: KafkaUnreachable, KafkaDenied.

@@ -223,7 +223,7 @@ class StateDir:
         text = (self.root / _MARKER).read_text(encoding="utf-8")
         self.identity = _parsed(self.root / _MARKER, text, self.identity.service_id)
 
-    def ghosts(self) -> list[Path]:
+    def orphaned_checkpoints(self) -> list[Path]:
         """Return former directories of the checkpoints: what servers wrote after their end."""
         return [path for _, path in sorted(self._generations())[:-1]]
 

@@ -94,7 +94,7 @@ class StatementService:
         trouble = self._node.log.trouble
         return done if trouble is None else [e.warned(entity, trouble.text()) for entity in done]
 
-    def elsewhere(
+    def forward_target(
         self,
         text: str,
         properties: Mapping[str, str],

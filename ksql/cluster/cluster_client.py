@@ -51,11 +51,11 @@ class ClusterClient:
         settings: Settings,
         members: Members,
         peers: Peers,
-        elsewhere: Callable[[], RemoteLeader | None],
+        remote_leader: Callable[[], RemoteLeader | None],
     ) -> None:
-        """Take ``elsewhere``: the server that runs the queries, if it is another one."""
+        """Take ``remote_leader``: the server that runs the queries, if it is another one."""
         self.members = members
-        self.elsewhere = elsewhere
+        self.remote_leader = remote_leader
         self._peers = peers
         self._bound_s = settings.number(BOUND)
         self._pool = ThreadPoolExecutor(_AT_ONCE, "hosts")
@@ -156,7 +156,7 @@ class ClusterReport(UpgradeReports):
         near = self._monitor.health(query_id)
         if not near.host:
             return near
-        far = self._far("")
+        far = self._remote_report("")
         health = None if far is None else far.health.get(query_id)
         if health is None:
             return replace(near, known=False)
@@ -168,12 +168,12 @@ class ClusterReport(UpgradeReports):
         )
 
     def _details(self, query_id: str) -> QueryDetails:
-        far = self._far(query_id)
+        far = self._remote_report(query_id)
         details = None if far is None else far.details.get(query_id)
         return details or QueryDetails()
 
     def _here(self) -> bool:
-        return self._hosts.elsewhere() is None
+        return self._hosts.remote_leader() is None
 
     def spark_plan(self, query_id: str) -> str:
         if self._here():
@@ -212,9 +212,9 @@ class ClusterReport(UpgradeReports):
     def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], tuple[int, int]]:
         return self._monitor.ends(topics)
 
-    def _far(self, query_id: str) -> HostReport | None:
+    def _remote_report(self, query_id: str) -> HostReport | None:
         """Return the report of the leader; None if there is none, which is noted."""
-        other = self._hosts.elsewhere()
+        other = self._hosts.remote_leader()
         if other is None:
             return None
         report = self._leader_report(other, query_id)

@@ -107,7 +107,7 @@ class RebuildSupervisor:
                 with _noted(problems):
                     self._look_at(rebuild)
             catalog = self._engine.catalog
-            for former in tuple(catalog.formers.values()):
+            for former in tuple(catalog.former_versions.values()):
                 if is_over(former, catalog, self._engine.now_ms()):
                     with _noted(problems):
                         self._engine.forget_former(former.query.id, self._settings)
@@ -134,7 +134,7 @@ class RebuildSupervisor:
         candidate = self._candidate(version)
         return None if candidate is None else self._catch_up.growth(candidate)
 
-    def trouble(self, version: QueryVersion) -> str:
+    def problem(self, version: QueryVersion) -> str:
         """Return why the last try to cut a candidate over failed; empty if none did."""
         candidate = self._candidate(version)
         failed = None if candidate is None else self._failed.get(candidate)
@@ -172,7 +172,7 @@ class RebuildSupervisor:
     def _kept_by(self, version: QueryVersion) -> str:
         progress = self._engine.runner.progress(version)
         growth = self.growth(version)
-        trouble = present_trouble(progress, self.trouble(version))
+        trouble = present_trouble(progress, self.problem(version))
         return trouble or (f"it {growth}" if growth else "it reads what is there")
 
     def _candidate(self, version: QueryVersion) -> Candidate | None:
@@ -190,7 +190,7 @@ class RebuildSupervisor:
         if progress is None or progress.trouble:
             self._catch_up.forget(candidate)
             return None
-        self._catch_up.look(candidate, progress, self._most_s())
+        self._catch_up.observe(candidate, progress, self._most_s())
         self.progress = {**self.progress, version.query_id: progress}
         return progress
 

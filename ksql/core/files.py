@@ -88,7 +88,7 @@ class WatchedFiles(Generic[Content]):
         self._what, self._read, self._counts = what, read, counts
         self._clock, self._look_s = clock, look_s
         self._looked_s = clock()
-        self._trouble = ""
+        self._problem = ""
         self._content = self._load()
 
     def current(self) -> Content:
@@ -97,7 +97,7 @@ class WatchedFiles(Generic[Content]):
         if now_s - self._looked_s >= self._look_s:
             self._looked_s = now_s
             changed = any(_mark_of(path) != mark for path, mark in self._seen.items())
-            if changed or self._trouble:
+            if changed or self._problem:
                 self.read_again()
         return self._content
 
@@ -107,11 +107,11 @@ class WatchedFiles(Generic[Content]):
         try:
             self._content = self._load()
         except KsqlError as error:
-            former, self._trouble = self._trouble, error.text()
-            if self._trouble != former:
-                _log.error(f"{self._what}_not_read", extra={"reason": self._trouble})
+            former, self._problem = self._problem, error.text()
+            if self._problem != former:
+                _log.error(f"{self._what}_not_read", extra={"reason": self._problem})
             return
-        self._trouble = ""
+        self._problem = ""
         _log.info(f"{self._what}_read", extra=dict(self._counts(self._content)))
 
     def _load(self) -> Content:

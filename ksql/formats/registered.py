@@ -47,7 +47,7 @@ class _Reading:
         try:
             return self._reader(data)(data)
         except self._faults as error:
-            raise _misfit(error) from error
+            raise _decode_error(error) from error
 
     def many(self, items: Sequence[bytes | None], failed: Failed) -> list[Row | Skip | None]:
         """Return a batch; most have one schema, so a reader is looked up where the id changes."""
@@ -65,7 +65,7 @@ class _Reading:
                     prefix = data[:PREFIX_BYTES]
                 out.append(row(data))
             except self._faults as error:
-                failed(len(out), _misfit(error))
+                failed(len(out), _decode_error(error))
                 out.append(SKIP)
         return out
 
@@ -97,7 +97,7 @@ class _Reading:
             return UnreadableValue(f"Schema {schema_id} cannot be read: {error.message}", "")
 
 
-def _misfit(error: Exception) -> DecodeError:
+def _decode_error(error: Exception) -> DecodeError:
     if isinstance(error, DecodeError):
         return error
     if isinstance(error, UnreadableValue):

@@ -264,12 +264,12 @@ def fitting(precision: int, scale: int) -> Callable[[Decimal], Decimal]:
         try:
             return value.quantize(unit, context=exact) if value else zero  # no negative zero
         except DecimalException as error:
-            raise BadText(_misfit(value, precision, scale)) from error
+            raise BadText(_does_not_fit(value, precision, scale)) from error
 
     return fit
 
 
-def _misfit(value: Decimal, precision: int, scale: int) -> str:
+def _does_not_fit(value: Decimal, precision: int, scale: int) -> str:
     integers = precision - scale
     text = format(value, "f") if abs(value.adjusted()) < _LONGEST_NUMBER else str(value)
     if value.adjusted() >= integers:

@@ -52,7 +52,7 @@ class Idle:
         self._close = close
         self._left = 0
         self._since = loop.time()
-        self._timer = loop.call_later(seconds, self._look) if seconds else None
+        self._timer = loop.call_later(seconds, self._check) if seconds else None
         self._head_timer: asyncio.TimerHandle | None = None
         self._connection = connection_of(transport)
         if self._connection is not None:
@@ -85,7 +85,7 @@ class Idle:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         transport = self._transport
         if not transport.is_closing() and self._is_answering():
             self.touch()
@@ -93,7 +93,7 @@ class Idle:
         if rest <= 0:
             rest = self._seconds
             self._end_it()
-        self._timer = self._loop.call_later(rest, self._look)
+        self._timer = self._loop.call_later(rest, self._check)
 
     def _end_it(self) -> None:
         """Close; a client that takes nothing of what is left to send is not waited for."""
@@ -156,7 +156,7 @@ class Unread:
         """Start the clock: more is waiting to be sent than may wait."""
         self.end()
         self._left = self._transport.get_write_buffer_size()
-        self._timer = self._loop.call_later(self._seconds, self._look)
+        self._timer = self._loop.call_later(self._seconds, self._check)
 
     def end(self) -> None:
         """Stop the clock: the client has taken enough, or has left."""
@@ -164,7 +164,7 @@ class Unread:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._transport.get_write_buffer_size() < self._left:
             self.begin()
             return

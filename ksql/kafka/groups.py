@@ -183,7 +183,7 @@ class GroupMember:
         if self._consumer is None:
             self._consumer = self._join()
         self._consumer.poll(0)
-        self._look()
+        self._check()
 
     def _join(self) -> Consumer:
         more: dict[str, str | float | bool] = {
@@ -203,7 +203,7 @@ class GroupMember:
         if self._consumer is not None:
             self._consumer.close()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         futures = self._coordinators.ask(
             lambda client, **more: client.describe_consumer_groups([self._group], **more), _CALL_S
         )

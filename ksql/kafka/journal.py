@@ -110,7 +110,7 @@ class Journal:
     @property
     def position(self) -> int:
         """The offset that is read next; ``seek`` comes first."""
-        return self._seeking.positions[self._partition]
+        return self._positioned_reader.positions[self._partition]
 
     def seek(self, offset: int) -> None:
         """Read from that offset on (or from BEGINNING).
@@ -126,11 +126,11 @@ class Journal:
 
         Raises: OffsetsGone for a topic that was recreated or cut, KafkaUnreachable.
         """
-        return self._seeking.read_to_end()
+        return self._positioned_reader.read_to_end()
 
     def read_so_far(self) -> Iterator[list[RawRecord]]:
         """Yield batches of records that are here already; Kafka is not waited for."""
-        return iter(lambda: self._seeking.poll(timeout_s=0), [])
+        return iter(lambda: self._positioned_reader.poll(timeout_s=0), [])
 
     @contextlib.contextmanager
     def all_or_nothing(self) -> Iterator[None]:
@@ -149,7 +149,7 @@ class Journal:
             reader.close()
 
     @property
-    def _seeking(self) -> Reader:
+    def _positioned_reader(self) -> Reader:
         assert self._reader is not None, "seek comes before reading"  # noqa: S101
         return self._reader
 

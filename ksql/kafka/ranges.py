@@ -116,9 +116,11 @@ class RangeReader:
     ) -> None:
         """Take a ``config`` that has what ``READING`` asks for."""
         self._clock = clock
-        self._trouble = LastError()
+        self._client_error = LastError()
         self._connected = False
-        self._consumer = Consumer({**config, "error_cb": self._trouble.note}, logger=CLIENT_LOG)
+        self._consumer = Consumer(
+            {**config, "error_cb": self._client_error.note}, logger=CLIENT_LOG
+        )
 
     def read(self, span: Range, note: Note, *, all_records: bool = True) -> Iterator[Block]:
         """Yield the records of a range, in their order.
@@ -131,7 +133,7 @@ class RangeReader:
             return
         progress = _Progress(span, self._clock)
         lost = None if all_records else note
-        self._trouble.text = ""
+        self._client_error.text = ""
         if not self._connected:  # else a new client looks for a leader once a second only
             self._connected = self._learn(progress)
         try:
@@ -169,14 +171,16 @@ class RangeReader:
         got = self._next(progress.span.end - progress.at)
         if not got:
             self._learn(progress)
-            self._look(progress, lost)
+            self._check_progress(progress, lost)
         elif progress.is_plain(got):
             progress.move(got[-1].offset() + 1)  # type: ignore[operator] # a record has one
         else:
-            return self._sifted(got, progress, lost)
+            return self._records_of_range(got, progress, lost)
         return got
 
-    def _sifted(self, got: list[Message], progress: _Progress, lost: Note | None) -> list[Message]:
+    def _records_of_range(
+        self, got: list[Message], progress: _Progress, lost: Note | None
+    ) -> list[Message]:
         """Return the records of the range among what has come.
 
         What else it is moves the reader on.
@@ -193,12 +197,12 @@ class RangeReader:
                     kept.append(message)
             elif error.code() == _EOF:
                 progress.move(message.offset() or 0)
-                self._look(progress, lost)
+                self._check_progress(progress, lost)
             elif error.code() in _GONE:
-                self._look(progress, lost, error.str())
+                self._check_progress(progress, lost, error.str())
                 break  # it reads from another offset now
             elif is_retriable(error) or is_unknown_topic(error):
-                progress.trouble = error.str()
+                progress.problem = error.str()
             elif error.code() == _UNKNOWN_PARTITION:
                 self._learn(progress)
             else:
@@ -208,7 +212,7 @@ class RangeReader:
     def _check_patience(self, progress: _Progress) -> None:
         if progress.idle_s > _PATIENCE_S:
             nothing = f"nothing came for {_PATIENCE_S:g} s"
-            why = "; ".join(filter(None, (nothing, progress.trouble, self._trouble.text)))
+            why = "; ".join(filter(None, (nothing, progress.problem, self._client_error.text)))
             raise ReadFailed(progress.span, progress.at, why)
 
     def _learn(self, progress: _Progress) -> bool:
@@ -219,11 +223,11 @@ class RangeReader:
         try:
             self._consumer.list_topics(progress.span.topic, _ASK_S)
         except KafkaException as problem:
-            progress.trouble = error_of(problem).str()
+            progress.problem = error_of(problem).str()
             return False
         return True
 
-    def _look(self, progress: _Progress, lost: Note | None, why: str = "") -> None:
+    def _check_progress(self, progress: _Progress, lost: Note | None, why: str = "") -> None:
         """Compare the rest of the range with what the broker has; ``why`` it was refused.
 
         Raises: RecordsGone.
@@ -252,7 +256,7 @@ class RangeReader:
         try:
             return self._consumer.get_watermark_offsets(partition, _ASK_S)
         except KafkaException as problem:
-            progress.trouble = error_of(problem).str()
+            progress.problem = error_of(problem).str()
             return None
 
 
@@ -262,7 +266,7 @@ class _Progress:
     def __init__(self, span: Range, clock: Callable[[], float]) -> None:
         self.span = span
         self.at = span.start
-        self.trouble = ""
+        self.problem = ""
         self._clock = clock
         self._since = clock()
         self._short_since: float | None = None

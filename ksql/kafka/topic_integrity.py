@@ -90,7 +90,7 @@ class TopicIntegrity:
         """Forget what the last looks have found: Kafka has not answered since."""
         self._looks = 0
 
-    def look(self, ask: Callable[[str], Span]) -> bool:
+    def check(self, ask: Callable[[str], Span]) -> bool:
         """Look once; return whether the problem has come or gone.
 
         A look that Kafka does not answer (``ask`` raises KsqlError then) proves nothing.

@@ -52,7 +52,7 @@ class TopicWatch:
         self._users = users
         self._blind = ""
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Look once, and give each user the answer; one that fails hides it from no other.
 
         Raises: what the first user that failed has raised, when all have the answer.

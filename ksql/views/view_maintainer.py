@@ -112,7 +112,7 @@ class ViewMaintainer:
         self._lock = threading.Lock()
         self._progress = threading.Condition()
         self._look_again: float | None = None
-        self._turned = False
+        self._has_read = False
         self._gather_s = 0.0
         self._rest = GrowingRest(_LONGEST_REST_S, _REST_S)
         self._failure = RepeatedFailure(_log, "materializer_rests")
@@ -276,20 +276,20 @@ class ViewMaintainer:
 
     def _next_rest_s(self) -> float:
         """Return how long to rest after a failure: longer after each that no read has preceded."""
-        if self._turned:
+        if self._has_read:
             self._rest.clear()
         self._changed.set()
         return self._rest.begin()
 
     def _follow(self) -> None:
         """Read until it is closed; keep the stores open as long as reading succeeds."""
-        self._turned = False
+        self._has_read = False
         admin = Admin(self._kafka)
         try:
             with Reader(self._kafka, **FOLLOWING) as reader:
                 while not self._worker.stopping:
                     self._poll_once(reader, admin)
-                    self._turned = True
+                    self._has_read = True
                     self._failure.clear()
         finally:
             self._end(admin)
@@ -329,12 +329,12 @@ class ViewMaintainer:
         # a busy topic is read in large pieces, a still one without delay
         self._gather_s = _GATHER_S if sum(map(len, batch.values())) >= _MANY else 0.0
         self._store_writer.take(batch, reader.positions)
-        self._aim(admin)
+        self._set_commit_goals(admin)
         self._store_writer.tidy()
         with self._progress:
             self._progress.notify_all()
 
-    def _aim(self, admin: Admin) -> None:
+    def _set_commit_goals(self, admin: Admin) -> None:
         """Ask where the stores that are due may commit."""
         partitions = self._store_writer.asks()
         if partitions:
@@ -342,7 +342,7 @@ class ViewMaintainer:
 
     def _upgrade(self) -> None:
         """Continue the upgrades of stores: one slice between two reads, more if tables wait."""
-        self._handover.look()
+        self._handover.poll()
         for _ in range(1 if self._store_manager.serves_older else _SLICES):
             if self._worker.stopping:
                 return

@@ -56,14 +56,14 @@ async def execute(kind: JsonKind, body: Statements, context: Context, request: R
     left = request.is_disconnected
     await context.caught_up(body.command_sequence_number, left)
     if context.service.is_follower and not passed_on(body.request_properties):
-        elsewhere = await context.call(
-            context.service.elsewhere,
+        target = await context.call(
+            context.service.forward_target,
             body.ksql,
             body.streams_properties,
             body.session_variables,
         )
-        if elsewhere is not None:
-            return await _passed_on(elsewhere, "/ksql", context, request)
+        if target is not None:
+            return await _passed_on(target, "/ksql", context, request)
     entities = await context.execute(
         body.ksql,
         body.streams_properties,

@@ -240,7 +240,7 @@ class Bench:
             if len(sizes) > 1:
                 self._observed.state = (sizes[0], sizes[1])
             if time.monotonic() > begin + _PATIENCE_S:
-                raise Stuck(node.rebuilds.trouble(rebuild.candidate.version))
+                raise Stuck(node.rebuilds.problem(rebuild.candidate.version))
             time.sleep(_LOOK_S)
         upgrade = self._await_switched(query_id, begin)
         now = time.monotonic()

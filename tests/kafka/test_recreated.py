@@ -90,9 +90,9 @@ def test_recreation_by_other_clients_is_noticed_by_the_topic_watch(
     with contextlib.closing(SharedSender(kafka)) as sender:
         topic_watch = TopicWatch(admin.identities, [sender.watched])
         write_shared(sender, topic)
-        topic_watch.look()
+        topic_watch.poll()
         recreate(admin, topic, after)
-        topic_watch.look()
+        topic_watch.poll()
         write_shared(sender, topic)
         assert written(kafka, topic) == right(after)
 

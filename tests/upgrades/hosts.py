@@ -149,7 +149,7 @@ class InMemory:
 
     def traces(self) -> tuple[Any, ...]:
         runner, catalog = self.world.runner, self.world.catalog
-        kept = catalog.queries, catalog.sources, catalog.rebuilds, catalog.formers
+        kept = catalog.queries, catalog.sources, catalog.rebuilds, catalog.former_versions
         return (*kept, set(self.topics.known), set(runner.running), set(runner._resting))
 
     def as_candidate(self, events: Sequence[Event]) -> Sequence[Event]:

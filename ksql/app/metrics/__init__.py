@@ -4,5 +4,5 @@
 from __future__ import annotations
 
 from ksql.app.metrics.collector import Metrics
-from ksql.app.metrics.gather import gather
+from ksql.app.metrics.node_snapshot import take_snapshot
 from ksql.app.metrics.observer import Observer

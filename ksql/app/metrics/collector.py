@@ -1,6 +1,6 @@
-"""Turns the facts about a server into Prometheus' metrics, at each scrape again.
+"""Turns the snapshot of a server into Prometheus' metrics, at each scrape again.
 
-Nothing is global: an exposition is of the facts that it is given.
+Nothing is global: an exposition is of the snapshot that it is given.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from ksql.app.metrics.exposition import Exposition
-from ksql.app.metrics.facts import (
+from ksql.app.metrics.snapshot import (
     STATES,
-    CommandFacts,
-    QueryFacts,
-    ReadFacts,
-    ReplacementFacts,
-    RunFacts,
-    ServiceFacts,
-    TableFacts,
+    CommandsSnapshot,
+    QuerySnapshot,
+    ReadsSnapshot,
+    ReplacementsSnapshot,
+    RunSnapshot,
+    ServiceSnapshot,
+    TableSnapshot,
 )
 from ksql.app.metrics.table import BY_NAME, METRICS
 
@@ -92,8 +92,8 @@ def _bound(seconds: float) -> str:
 class ServiceCollector(Collector):
     """The metrics of one server at one moment."""
 
-    def __init__(self, facts: ServiceFacts, process: Collector) -> None:
-        self._facts = facts
+    def __init__(self, snapshot: ServiceSnapshot, process: Collector) -> None:
+        self._snapshot = snapshot
         self._process = process
 
     def collect(self) -> Iterable[Family]:
@@ -102,18 +102,18 @@ class ServiceCollector(Collector):
         yield from self._process.collect()
 
     def _families(self) -> Iterable[Family]:
-        facts, families = self._facts, Families()
-        _server(families, facts)
-        if facts.commands is not None:
-            _commands(families, facts.commands)
-        for query in facts.queries:
-            _query(families, query, facts.now_ms)
-        for table in facts.tables:
+        snapshot, families = self._snapshot, Families()
+        _server(families, snapshot)
+        if snapshot.commands is not None:
+            _commands(families, snapshot.commands)
+        for query in snapshot.queries:
+            _query(families, query, snapshot.now_ms)
+        for table in snapshot.tables:
             _table(families, table)
-        if facts.reads is not None:
-            _reads(families, facts.reads)
-        if facts.replacements is not None:
-            _replacements(families, facts.replacements)
+        if snapshot.reads is not None:
+            _reads(families, snapshot.reads)
+        if snapshot.replacements is not None:
+            _replacements(families, snapshot.replacements)
         return families.all()
 
 
@@ -124,34 +124,34 @@ class Metrics:
         self._process = ProcessCollector(namespace="ksql", registry=None)
         self._exposition = Exposition()
 
-    def exposition(self, facts: ServiceFacts, accept: str) -> tuple[bytes, str]:
+    def exposition(self, snapshot: ServiceSnapshot, accept: str) -> tuple[bytes, str]:
         """Return the metrics and their media type: OpenMetrics if wanted, else Prometheus' text."""
-        return self._exposition.write(ServiceCollector(facts, self._process).collect(), accept)
+        return self._exposition.write(ServiceCollector(snapshot, self._process).collect(), accept)
 
 
-def _server(to: Families, facts: ServiceFacts) -> None:
-    to.info("ksql_server", facts.version, facts.service_id, facts.host)
-    to.put("ksql_ready", not facts.unready)
-    for reason in facts.unready:
+def _server(to: Families, snapshot: ServiceSnapshot) -> None:
+    to.info("ksql_server", snapshot.version, snapshot.service_id, snapshot.host)
+    to.put("ksql_ready", not snapshot.unready)
+    for reason in snapshot.unready:
         to.put("ksql_unready_reason", 1, reason)
-    to.counts("ksql_http_requests", facts.requests)
-    to.counts("ksql_audit_records", facts.audit)
-    to.put("ksql_leader", facts.leads)
-    to.put("ksql_members", facts.members)
-    for process, size in facts.memory.items():
+    to.counts("ksql_http_requests", snapshot.requests)
+    to.counts("ksql_audit_records", snapshot.audit)
+    to.put("ksql_leader", snapshot.leads)
+    to.put("ksql_members", snapshot.members)
+    for process, size in snapshot.memory.items():
         to.put("ksql_memory_bytes", size, process)
-    if facts.looked_ms:
-        to.put("ksql_look_timestamp_seconds", facts.looked_ms / 1000)
+    if snapshot.looked_ms:
+        to.put("ksql_look_timestamp_seconds", snapshot.looked_ms / 1000)
 
 
-def _commands(to: Families, commands: CommandFacts) -> None:
+def _commands(to: Families, commands: CommandsSnapshot) -> None:
     to.counts("ksql_statements", commands.statements)
     to.put("ksql_command_topic_position", commands.position)
     to.put("ksql_command_topic_lag", commands.lag)
     to.put("ksql_command_topic_degraded", commands.degraded)
 
 
-def _query(to: Families, query: QueryFacts, now_ms: int) -> None:
+def _query(to: Families, query: QuerySnapshot, now_ms: int) -> None:
     name = query.query_id
     to.info("ksql_query", name, query.sink, query.kind, str(query.version))
     for state in STATES:
@@ -160,7 +160,7 @@ def _query(to: Families, query: QueryFacts, now_ms: int) -> None:
         _run(to, name, query.run, now_ms)
 
 
-def _run(to: Families, name: str, run: RunFacts, now_ms: int) -> None:
+def _run(to: Families, name: str, run: RunSnapshot, now_ms: int) -> None:
     totals = run.totals
     to.put("ksql_query_records_in", totals.rows_in, name)
     if totals.bytes_in is not None:
@@ -189,7 +189,7 @@ def _age_s(moment_ms: int | None, now_ms: int) -> float:
     return max(now_ms - (moment_ms or 0), 0) / 1000
 
 
-def _table(to: Families, table: TableFacts) -> None:
+def _table(to: Families, table: TableSnapshot) -> None:
     to.put("ksql_table_partitions", table.partitions, table.name)
     to.put("ksql_table_restore_records", table.missing, table.name)
     if table.size is not None:
@@ -200,7 +200,7 @@ def _table(to: Families, table: TableFacts) -> None:
         to.put("ksql_table_copy_lag_records", lag, table.name, str(partition))
 
 
-def _reads(to: Families, reads: ReadFacts) -> None:
+def _reads(to: Families, reads: ReadsSnapshot) -> None:
     to.counts("ksql_read_requests", reads.requests)
     to.counts("ksql_read_rows", reads.rows)
     to.counts("ksql_read_bytes", reads.bytes)
@@ -213,7 +213,7 @@ def _reads(to: Families, reads: ReadFacts) -> None:
         to.put("ksql_table_reads", pulls.remote, name, "remote")
 
 
-def _replacements(to: Families, replacements: ReplacementFacts) -> None:
+def _replacements(to: Families, replacements: ReplacementsSnapshot) -> None:
     to.counts("ksql_query_replacements", replacements.outcomes)
     to.histogram("ksql_replacement_gap_seconds", replacements.gaps)
     to.histogram("ksql_replacement_duration_seconds", replacements.durations)

@@ -14,7 +14,7 @@ from ksql.control.statements import QueryHistory, QuerySample
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ksql.app.metrics.facts import QueryFacts, RunFacts
+    from ksql.app.metrics.snapshot import QuerySnapshot, RunSnapshot
 
 MOST_SAMPLES: Final = 720
 """Two hours of looks each ten seconds: 52 KB for a query."""
@@ -41,7 +41,7 @@ class Histories:
         self._samples: dict[str, array[float]] = {}
         self._counters: dict[str, _Counters] = {}
 
-    def note(self, now_ms: int, queries: Iterable[QueryFacts]) -> None:
+    def note(self, now_ms: int, queries: Iterable[QuerySnapshot]) -> None:
         """Add a look; what is not among the queries any more is forgotten."""
         samples, counters = {}, {}
         for query in queries:
@@ -61,7 +61,7 @@ class Histories:
         return QueryHistory(query_id, tuple(_shown(*row) for row in rows))
 
 
-def _counters(now_ms: int, run: RunFacts) -> _Counters:
+def _counters(now_ms: int, run: RunSnapshot) -> _Counters:
     totals = run.totals
     return _Counters(
         now_ms,
@@ -74,7 +74,7 @@ def _counters(now_ms: int, run: RunFacts) -> _Counters:
 
 
 def _sample(
-    now_ms: int, query: QueryFacts, now: _Counters | None, before: _Counters | None
+    now_ms: int, query: QuerySnapshot, now: _Counters | None, before: _Counters | None
 ) -> list[float]:
     """Return the fields of a sample; what a first look cannot know is NaN."""
     rates = [_UNKNOWN] * 4
@@ -92,7 +92,7 @@ def _sample(
     return [float(now_ms), state, *rates, *_lag(now_ms, query.run), _state_bytes(query.run)]
 
 
-def _lag(now_ms: int, run: RunFacts | None) -> tuple[float, float]:
+def _lag(now_ms: int, run: RunSnapshot | None) -> tuple[float, float]:
     """Return unread records, and the age of the oldest one in seconds."""
     if run is None or not run.lags:
         return _UNKNOWN, _UNKNOWN
@@ -103,7 +103,7 @@ def _lag(now_ms: int, run: RunFacts | None) -> tuple[float, float]:
     return records, max(now_ms - min(oldest), 0) / 1000 if oldest else _UNKNOWN
 
 
-def _state_bytes(run: RunFacts | None) -> float:
+def _state_bytes(run: RunSnapshot | None) -> float:
     return _UNKNOWN if run is None else float(sum(stage.size_bytes for stage in run.stages))
 
 

@@ -60,7 +60,7 @@ class LagWatch:
         self._failure = RepeatedFailure(_log, "oldest_records_not_read")
         self.lags: Lags = {}
 
-    def look(self, sources: SourceExtents) -> None:
+    def observe(self, sources: SourceExtents) -> None:
         """Measure the lags of these, and forget all others."""
         behind = {
             (place, source.position): source.end

@@ -6,10 +6,10 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.health_loop import impatient
-from ksql.app.metrics.gather import query_facts
 from ksql.app.metrics.history import Histories
 from ksql.app.metrics.lag_watch import Lag, LagWatch, SourceExtent, SourceExtents
 from ksql.app.metrics.memory import memory_by_role
+from ksql.app.metrics.node_snapshot import query_snapshots
 from ksql.app.metrics.stalled import StalledQueries
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
@@ -54,7 +54,7 @@ class Observer:
         """When the last look that was complete has ended; 0 before it."""
         period_s = node.settings.number(PERIOD) / 1000
         failure = RepeatedFailure(_log, "lags_not_seen")
-        self._worker = PeriodicWorker("observer", period_s, self.look, failure, at_once=True)
+        self._worker = PeriodicWorker("observer", period_s, self.poll, failure, at_once=True)
 
     def start(self) -> None:
         """Begin; the node has started."""
@@ -72,7 +72,7 @@ class Observer:
         """Return the lags of a version by partition, as of the last look."""
         return {} if self._lags is None else self._lags.lags.get(version, {})
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Look once.
 
         Raises: KsqlError, OSError.
@@ -83,14 +83,14 @@ class Observer:
             return
         sources = {} if node.is_follower or node.lost else self._sources(self._admin)
         troubled = node.monitor.troubled
-        self._lags.look(sources)
-        self.stalled.look(sources, lambda v: v.query_id not in troubled, self._now_ms())
+        self._lags.observe(sources)
+        self.stalled.observe(sources, lambda v: v.query_id not in troubled, self._now_ms())
         self.command_lag = self._command_lag(self._admin)
         self.copies = node.replicas.replica_statuses()
         self.table_sizes = dict(_table_sizes(node))
         self.looked_ms = self._now_ms()
         leads = not node.is_follower and not node.lost
-        self.histories.note(self.looked_ms, query_facts(node, self) if leads else ())
+        self.histories.note(self.looked_ms, query_snapshots(node, self) if leads else ())
 
     def _command_lag(self, admin: Admin) -> int:
         log = self._node.log

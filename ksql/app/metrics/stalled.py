@@ -34,7 +34,7 @@ class StalledQueries:
         self._waits: dict[QueryVersion, _Wait] = {}
         self._now_ms = 0
 
-    def look(
+    def observe(
         self, sources: SourceExtents, runs: Callable[[QueryVersion], bool], now_ms: int
     ) -> None:
         """See how far the queries have come; the log has one line when a query becomes stalled."""

@@ -54,7 +54,7 @@ class Follower:
     def start(self) -> None:
         """Begin to follow and to wait."""
         self._follower.start()
-        self._contender = in_background("contender", self._stand)
+        self._contender = in_background("contender", self._run_for_leader)
 
     def withdraw(self, patience_s: float) -> bool:
         """Lead no more, but continue to follow.
@@ -89,7 +89,7 @@ class Follower:
             self._follower.end()
             self._on_lost(problem.text())
 
-    def _stand(self) -> None:
+    def _run_for_leader(self) -> None:
         try:
             if not self._await_leadership(self._waiting) or self._waiting.is_set():
                 return  # a claim that came too late is given free at the end

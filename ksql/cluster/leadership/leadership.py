@@ -37,7 +37,7 @@ _LATE_S: Final = 3.0
 _TRIES: Final = 3
 _PATIENCE_S: Final = 30.0
 _END_S: Final = 5.0
-_CHORE_S: Final = 3600.0
+_CLEANUP_S: Final = 3600.0
 
 
 class AnotherServer(StartError):
@@ -71,14 +71,14 @@ class Leadership:
         *,
         on_lost: Callable[[str], None],
         gives_way: bool = False,
-        chore: Callable[[], object] = lambda: None,
+        cleanup: Callable[[], object] = lambda: None,
         sleep: Callable[[float], object] = time.sleep,
         now_s: Callable[[], float] = lease.now_s,
     ) -> None:
         """Take ``file``, where the tasks look, and ``on_lost``, called once, with the reason.
 
-        ``gives_way``: others could lead, so a leader whose tasks may not write gives up. ``chore``
-        is done at the start and once an hour.
+        ``gives_way``: others could lead, so a leader whose tasks may not write gives up.
+        ``cleanup`` is done at the start and once an hour.
         """
         self._claims = claims
         self._me = me
@@ -86,16 +86,16 @@ class Leadership:
         self._file = file
         self._on_lost = on_lost
         self._gives_way = gives_way
-        self._chore = chore
+        self._cleanup = cleanup
         self._sleep = sleep
         self._now_s = now_s
         self._held = False
         self._began = 0.0
         self._outage_logged = False
         self._renewed_s = 0.0
-        self.trouble = ""
+        self.problem = ""
         """Why the tasks of this leader may not write at the moment; usually empty."""
-        self._chore_due_s = 0.0
+        self._cleanup_due_s = 0.0
         self._lock = Lock()
         self.seen: LeadershipRecord | None = None
         """The last claim that was seen while this server waited for its turn."""
@@ -213,7 +213,7 @@ class Leadership:
 
     def start(self) -> None:
         """Repeat the claim from now on."""
-        self._chore_due_s = self._now_s()
+        self._cleanup_due_s = self._now_s()
         self._worker.start()
 
     def beat(self) -> None:
@@ -222,7 +222,7 @@ class Leadership:
             return
         with self._lock:
             try:
-                self._beat()
+                self._renew_claim()
                 self._outage_logged = False
             except ProducerFenced:
                 self._settle()
@@ -230,7 +230,7 @@ class Leadership:
                 self._tell(problem)
             except OSError as problem:
                 self._tell(problem)
-                self._outlast(problem)
+                self._give_up_if_late(problem)
 
     def close(self) -> None:
         """Give the service free; what runs must have been stopped."""
@@ -245,19 +245,19 @@ class Leadership:
 
     def _turn(self) -> None:
         self.beat()
-        if self._held and self._now_s() >= self._chore_due_s:
-            self._chore_due_s = self._now_s() + _CHORE_S
-            in_background("trash", self._chore)
+        if self._held and self._now_s() >= self._cleanup_due_s:
+            self._cleanup_due_s = self._now_s() + _CLEANUP_S
+            in_background("trash", self._cleanup)
 
-    def _beat(self) -> None:
+    def _renew_claim(self) -> None:
         # A claim that is tried again may have counted at its first try: the right counts from there
         began = self._began = self._began or self._now_s()
         self._claims.append(self._claim())
         self._began = 0.0
         lease.write(self._file, self._me.id, began + LEASE_S)
-        self._renewed_s, self.trouble = began, ""
+        self._renewed_s, self.problem = began, ""
 
-    def _outlast(self, problem: OSError) -> None:
+    def _give_up_if_late(self, problem: OSError) -> None:
         """Give up once the right has run out, as its tasks wait for a file that nobody writes.
 
         Its claims would keep all others from leading. Nobody else can lead where servers do not
@@ -265,19 +265,19 @@ class Leadership:
         """
         if self._now_s() < self._renewed_s + LEASE_S:
             return
-        logged, self.trouble = self.trouble, _unwritable(problem)
+        logged, self.problem = self.problem, _unwritable(problem)
         if not self._gives_way:
             if not logged:
-                _log.error("lease_not_renewed", extra={"reason": self.trouble})
+                _log.error("lease_not_renewed", extra={"reason": self.problem})
             return
-        _log.error("leadership_given_up", extra={"reason": self.trouble})
+        _log.error("leadership_given_up", extra={"reason": self.problem})
         self._held = False
         try:
             lease.withdraw(self._file, self._me.id)
             self._claims.append(replace(self._me, released=True))
         except (KsqlError, OSError) as failure:  # its silence says the same, later
             _log.warning("claim_not_released", extra={"reason": str(failure)})
-        self._on_lost(self.trouble)
+        self._on_lost(self.problem)
 
     def _claim(self) -> LeadershipRecord:
         return replace(self._me, troubled=tuple(sorted(self.troubled().items())))
@@ -299,7 +299,7 @@ class Leadership:
         deadline = self._now_s() + _PATIENCE_S
         while True:
             try:
-                self._beat()
+                self._renew_claim()
             except KafkaUnreachable:
                 if self._now_s() > deadline:
                     raise
@@ -315,7 +315,7 @@ class Leadership:
             if self._is_last():
                 self._take()
                 if self._is_last():
-                    self._beat()
+                    self._renew_claim()
                     return
             other = self._claims.last()
         except ProducerFenced:

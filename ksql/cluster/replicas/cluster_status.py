@@ -81,7 +81,7 @@ class Cluster:
         Raises: HeartbeatsOff.
         """
         self._check()
-        self._local_replicas.look()
+        self._local_replicas.refresh()
         now_ms, me = self._now_ms(), self._assignment.me
         statuses = {str(me): HostStatus(True, now_ms, self._held(me), self.own_lags())}
         for server in self._assignment.others():

@@ -57,7 +57,7 @@ class LagReporter:
         self._peers = peers
         self._cluster = cluster
         self._credentials = credentials
-        self._work = [_PeriodicTask(_LOOK_S, self.look)]
+        self._work = [_PeriodicTask(_LOOK_S, self.poll)]
         if settings.flag(REPORTING) and settings.flag(ENABLED):
             self._work.append(_PeriodicTask(settings.number(_REPORT_MS) / 1000, self._report))
         self._pool = ThreadPoolExecutor(_AT_ONCE, "lag-reporter")
@@ -101,12 +101,12 @@ class LagReporter:
 
     # --- what is done
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Look how far the stores are, and give up those that others have taken over.
 
         Raises: KsqlError, Unreachable.
         """
-        self._local_replicas.look()
+        self._local_replicas.refresh()
         placement, me = self._assignment.own_placement(), self._assignment.me
         moved = [
             (table.source.topic, query_id_of(table.source), partition)

@@ -114,7 +114,7 @@ class LocalReplicas(ReplicaReader):
             for number, part in sorted(table.parts.items())
         }
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Ask how far the topics of all replicas are.
 
         Raises: KsqlError.
@@ -122,7 +122,7 @@ class LocalReplicas(ReplicaReader):
         topics = {table.source.topic for table in self._tables.tables() if table.parts}
         self._lag_tracker.keep(topics)
         if topics:
-            self._lag_tracker.look(topics)
+            self._lag_tracker.poll(topics)
 
     def measured(self, partition: PartitionId, status: ReplicaStatus) -> ReplicaStatus:
         """Return how far a copy is behind by a look of this moment.
@@ -189,7 +189,7 @@ class _Seen:
     ends: list[int] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
 
-    def look(self, at_s: float, end: int) -> None:
+    def observe(self, at_s: float, end: int) -> None:
         if at_s < self.at_s:  # another thread has looked since
             return
         if end < self.end:  # the topic was recreated
@@ -228,7 +228,7 @@ class LagTracker:
         self._lock = threading.Lock()
         self._looking = threading.Lock()
 
-    def look(self, topics: Iterable[str]) -> None:
+    def poll(self, topics: Iterable[str]) -> None:
         """Ask for the ends of these topics.
 
         Raises: KsqlError.
@@ -237,7 +237,7 @@ class LagTracker:
         ends = self._ends(sorted(set(topics)))
         with self._lock:
             for partition, end in ends.items():
-                self._seen.setdefault(partition, _Seen()).look(at_s, end)
+                self._seen.setdefault(partition, _Seen()).observe(at_s, end)
 
     def freshen(self, topic: str, partition: int, within_s: float) -> None:
         """Look at a topic unless that was done so short a time ago; threads share one look.
@@ -249,7 +249,7 @@ class LagTracker:
                 seen = self._seen.get((topic, partition))
                 if seen is not None and self._now_s() - seen.at_s <= within_s:
                     return
-            self.look([topic])
+            self.poll([topic])
 
     def keep(self, topics: Collection[str]) -> None:
         """Forget all but these topics."""

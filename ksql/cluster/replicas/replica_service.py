@@ -101,7 +101,7 @@ class ReplicaService:
 
         Raises: KsqlError.
         """
-        self.local_replicas.look()
+        self.local_replicas.refresh()
         return self.local_replicas.replica_statuses()
 
     def hosts(

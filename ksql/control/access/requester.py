@@ -35,12 +35,12 @@ class NotPermitted(KsqlError):
     def __init__(self, user: str, need: Need | None = None) -> None:
         who = f"the user {excerpt(user)}" if user else "a request without a user"
         super().__init__(
-            f"{who} may not {_deed(need)}",
+            f"{who} may not {_action_text(need)}",
             hint="Ask for a line in the file that the server's ksql.rights.file names.",
         )
 
 
-def _deed(need: Need | None) -> str:
+def _action_text(need: Need | None) -> str:
     if need is None:
         return "do anything here"
     verb = "see" if need.right is None else need.right.value

@@ -82,7 +82,7 @@ class CatchUp:
         self._looks.pop(candidate, None)
         self._growths.pop(candidate, None)
 
-    def look(self, candidate: Candidate, progress: BuildProgress, max_lag_s: float) -> None:
+    def observe(self, candidate: Candidate, progress: BuildProgress, max_lag_s: float) -> None:
         """Note how far it is; the log has the beginning and the end of its falling back.
 
         One whose lag is at most so many seconds has caught up.

@@ -95,7 +95,7 @@ def _rolled_back(
     """Let the former version continue from its own offsets, next to the one that runs."""
     catalog = context.catalog
     rebuild.check_none(query, catalog)
-    former = catalog.formers.get(query.id)
+    former = catalog.former_versions.get(query.id)
     if former is None:
         raise NoFormerVersion(query)
     _check_former(query, former, catalog)
@@ -181,7 +181,7 @@ def candidates_reading(name: str, catalog: Catalog) -> list[QueryId]:
 
 def _kept(query: PersistentQuery, catalog: Catalog) -> tuple[PersistentQuery, ...]:
     """Return the other versions of a query; a former one that is a candidate counts once."""
-    under_way, former = catalog.rebuilds.get(query.id), catalog.formers.get(query.id)
+    under_way, former = catalog.rebuilds.get(query.id), catalog.former_versions.get(query.id)
     others = {} if former is None else {former.query.version: former.query}
     if under_way is not None:
         others[under_way.candidate.version] = under_way.candidate

@@ -54,7 +54,7 @@ def prepared(query_id: str, context: PlanningContext, keep_ms: int) -> Prepared:
 
 def _replaced_former(candidate: PersistentQuery, context: PlanningContext) -> tuple[Change, ...]:
     """Delete the topic of the version that was kept until now; not that of the candidate itself."""
-    former = context.catalog.formers.get(candidate.id)
+    former = context.catalog.former_versions.get(candidate.id)
     if former is None or former.query.version == candidate.version:
         return ()
     return rebuild.deletion(former.query, context)

@@ -199,7 +199,7 @@ def subjects(query: PersistentQuery, context: PlanningContext) -> list[DeleteSub
 def forgotten(query_id: str, context: PlanningContext) -> Prepared:
     """Return the effects of a former version's end; a warning if none may be given up."""
     query = context.catalog.query(query_id)
-    former = None if query is None else context.catalog.formers.get(query.id)
+    former = None if query is None else context.catalog.former_versions.get(query.id)
     if query is None or former is None or not is_over(former, context.catalog, context.now_ms):
         return Prepared(warning=f"{query_id} has no former version to give up")
     return Prepared(

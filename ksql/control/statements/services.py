@@ -217,7 +217,7 @@ class Services:
     """Everything that a handler may use.
 
     ``now_ms`` is the clock, ``close_push`` ends a push query, ``pushes`` lists the running ones.
-    ``history`` has the upgrades; ``rebuild_trouble`` says why a cut-over failed,
+    ``history`` has the upgrades; ``rebuild_problem`` says why a cut-over failed,
     ``rebuild_growth`` the speeds of a candidate that does not catch up. ``check_kafka``
     raises if Kafka is known to be away: what writes to it need not wait to find that out. ``pulls``
     counts the pull queries of a table or stream, by the server that answered them. ``commands``
@@ -236,7 +236,7 @@ class Services:
     close_push: Callable[[str], bool] = lambda _query_id: False
     pushes: Callable[[], Sequence[OpenPush]] = tuple
     history: UpgradeReports = field(default_factory=UpgradeReports)
-    rebuild_trouble: Callable[[QueryVersion], str] = lambda _version: ""
+    rebuild_problem: Callable[[QueryVersion], str] = lambda _version: ""
     rebuild_growth: Callable[[QueryVersion], CatchUpSpeed | None] = lambda _version: None
     pulls: Callable[[str], Mapping[str, PullMetrics]] = lambda _name: {}
     check_kafka: Callable[[], None] = lambda: None

@@ -211,7 +211,7 @@ def _of_catalog(catalog: Catalog, service_id: str) -> Iterator[UpgradeDescriptio
     for rebuild in catalog.rebuilds.values():
         old = catalog.queries[rebuild.candidate.id]
         yield _building(rebuild, old, service_id)
-    for former in catalog.formers.values():
+    for former in catalog.former_versions.values():
         yield _switched(former, service_id)
 
 
@@ -250,7 +250,7 @@ def _with_progress(
     if progress is None:
         return upgrade
     growth = services.rebuild_growth(version)
-    trouble = present_trouble(progress, services.rebuild_trouble(version))
+    trouble = present_trouble(progress, services.rebuild_problem(version))
     trouble = trouble or (str(growth) if growth else "")
     return replace(upgrade, progress=_progress(progress, trouble, growth, services.now_ms()))
 

@@ -102,7 +102,7 @@ def _enum_name(enum: EnumDescriptor, number: int) -> str:
     return value.name if value else f"UNKNOWN_ENUM_VALUE_{enum.name}_{number}"
 
 
-def _then(first: Convert, second: Convert | None) -> Convert:
+def _composed(first: Convert, second: Convert | None) -> Convert:
     return first if second is None else lambda value: second(first(value))
 
 
@@ -210,16 +210,16 @@ class _ProtobufRowReader(Draft):
         message = one.message_type
         if message is not None and message.full_name in _MESSAGES:
             first = _MESSAGES[message.full_name]
-            return self.add(_then(first, scalar_conversion(source, target, path)))
+            return self.add(_composed(first, scalar_conversion(source, target, path)))
         if message is not None:
             if not isinstance(target, model.Struct):
                 raise mismatch(source, target, path)
             return self._struct(message, target, path)
         convert = scalar_conversion(source, target, path)
         if one.enum_type is not None:
-            return self.add(_then(partial(_enum_name, one.enum_type), convert))
+            return self.add(_composed(partial(_enum_name, one.enum_type), convert))
         if one.type in _UINT64:  # Java's long has as many bits, and a sign
-            return self.add(_then(wrap64, convert))
+            return self.add(_composed(wrap64, convert))
         return self.add(convert) if convert else None
 
     def _struct(self, message: Descriptor, target: model.Struct, path: str) -> str:

@@ -93,23 +93,23 @@ class CallWatch:
         self._set_alarm()
         tick_s = min(self.limits.seconds / _TICKS, _LONGEST_TICK_S)
         failure = RepeatedFailure(_log, "user_functions_not_watched")
-        PeriodicWorker("user-functions", tick_s, self._look, failure).start()
+        PeriodicWorker("user-functions", tick_s, self._check, failure).start()
 
     def _interrupt(self, _number: int, _frame: object) -> None:
         if self.name is not None:
             raise Overrun(self.name, self._why)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Look at the call under way; a look that fails does not put the alarm off."""
         now_s = time.monotonic()
         if self.name is None or self.calls != self._seen:
             self._seen, self._since_s, self._warned_s = self.calls, now_s, 0.0
         large = self.name is not None and resident_bytes() > self.limits.memory_bytes
         if large or now_s - self._since_s >= self.limits.seconds:
-            self._interfere(now_s, large=large)
+            self._interrupt_call(now_s, large=large)
         self._set_alarm()
 
-    def _interfere(self, now_s: float, *, large: bool) -> None:
+    def _interrupt_call(self, now_s: float, *, large: bool) -> None:
         if self._warned_s and now_s - self._warned_s > self.limits.grace_seconds:
             self._end()
         if not self._warned_s:

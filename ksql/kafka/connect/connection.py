@@ -47,7 +47,7 @@ class Connect:
         return {}
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Why the embedded worker does not run; empty if it does, starts, or is another's."""
         return ""
 
@@ -76,15 +76,15 @@ class WatchedConnect(Connect):
         self._worker, self._timeout_s = worker, timeout_s
         self._ready = threading.Event()
         self._lock = threading.Lock()
-        self._trouble = ""
+        self._problem = ""
         self._rest = GrowingRest(_LONGEST_REST_S, clock=now_s)
         failure = RepeatedFailure(_log, "connect_not_watched")
-        self._watch = PeriodicWorker("watch-connect", look_s, self.look, failure)
+        self._watch = PeriodicWorker("watch-connect", look_s, self.check, failure)
         self._watch.start()
 
     def client(self) -> ConnectClient:
         if not self._ready.is_set():
-            raise ConnectStarting(self._trouble)
+            raise ConnectStarting(self._problem)
         return super().client()
 
     @property
@@ -92,10 +92,10 @@ class WatchedConnect(Connect):
         return {"Kafka Connect": self._worker.url}
 
     @property
-    def trouble(self) -> str:
-        return self._trouble
+    def problem(self) -> str:
+        return self._problem
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look at it once: start it again if it has ended, or note that it answers."""
         with self._lock:
             if self._watch.stopping:
@@ -104,15 +104,15 @@ class WatchedConnect(Connect):
                 self._revive()
             elif not self._ready.is_set() and super().client().is_ready():
                 self._ready.set()
-                self._trouble = ""
+                self._problem = ""
                 self._rest.clear()
                 _log.info("connect_answers", extra={"url": self._worker.url})
 
     def _revive(self) -> None:
-        if self._ready.is_set() or not self._trouble:
+        if self._ready.is_set() or not self._problem:
             self._ready.clear()
-            self._trouble = f"The embedded Kafka Connect has ended: {self._worker.ending()}"
-            _log.warning("connect_ended", extra={"reason": self._trouble})
+            self._problem = f"The embedded Kafka Connect has ended: {self._worker.ending()}"
+            _log.warning("connect_ended", extra={"reason": self._problem})
         if not self._rest.over:
             return
         self._rest.begin()

@@ -106,7 +106,7 @@ class JvmHost:
         self._open = open_
         self._opened: OpenSession | None = None
         self._since = 0.0
-        self._turned = 0.0
+        self._turn_began_s = 0.0
         self._rest = GrowingRest(_LONGEST_REST_S)
         self._why = ""
 
@@ -116,7 +116,7 @@ class JvmHost:
         Raises: SparkUnavailable, DirectoryBusy.
         """
         self._opened = self._open(self._settings)
-        self._since = self._turned = time.monotonic()
+        self._since = self._turn_began_s = time.monotonic()
         self._why = ""
 
     @property
@@ -140,12 +140,12 @@ class JvmHost:
         why = self.why()
         if why:
             return f"Spark is being started again: its process {why}"
-        silent = time.monotonic() - self._turned
+        silent = time.monotonic() - self._turn_began_s
         return f"Spark has not answered for {silent:.0f} s" if silent > _SILENCE_S else ""
 
     def turned(self) -> None:
         """Note that the watch has come round: whatever it asked was answered."""
-        self._turned = time.monotonic()
+        self._turn_began_s = time.monotonic()
 
     @property
     def died(self) -> bool:

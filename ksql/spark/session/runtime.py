@@ -87,7 +87,7 @@ class SparkRuntime:
         self._topics = topics
         self._retry = retry or RetryPolicy()
         self._queries: dict[str, QuerySupervisor] = {}
-        self._tallies: dict[str, QueryMetrics] = {}
+        self._query_metrics: dict[str, QueryMetrics] = {}
         self._built: dict[str, _Built] = {}
         self._lock = Lock()
         self._start_lock = Lock()
@@ -222,7 +222,7 @@ class SparkRuntime:
 
     def _metrics_of(self, name: str) -> QueryMetrics:
         with self._lock:
-            return self._tallies.setdefault(name, QueryMetrics())
+            return self._query_metrics.setdefault(name, QueryMetrics())
 
     def announce(self, name: str, link: Link) -> None:
         """Have other queries wait for one before its launch."""
@@ -235,7 +235,7 @@ class SparkRuntime:
         ``begun``: a link of it that says less is older than this, and counts no more.
         """
         with self._lock:
-            self._tallies.pop(name, None)
+            self._query_metrics.pop(name, None)
             self._built.pop(name, None)
         with contextlib.suppress(SparkRestarting):  # the next one knows of none
             forget_progress(self.session, name, begun)

@@ -176,7 +176,9 @@ def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlTyp
     target = _of_literals(typed) if free is None else type_of(free)
     for index, result in enumerate(results):
         type_ = type_of(result)
-        if type_ in (target, model.NULL) or (isinstance(result, Const) and _bends(result, target)):
+        if type_ in (target, model.NULL) or (
+            isinstance(result, Const) and _casts_without_loss(result, target)
+        ):
             continue
         raise binder.fail(_mismatch(binder, node, index, target, type_))
     return target
@@ -211,7 +213,7 @@ def _mismatch(
     )
 
 
-def _bends(literal: Const, target: model.SqlType) -> bool:
+def _casts_without_loss(literal: Const, target: model.SqlType) -> bool:
     if coerce.can_coerce(literal.type, target):
         return True
     if not isinstance(target, model.Decimal) or not model.is_numeric(literal.type):

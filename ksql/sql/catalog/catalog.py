@@ -23,7 +23,7 @@ class Catalog:
 
     ``scattered`` are the topics to which a query of an earlier version has written windowed keys.
     There the windows of one key lie in several partitions, even if the query is gone. ``rebuilds``
-    are the candidates of queries, ``formers`` the versions that are kept for a rollback.
+    are the candidates of queries, ``former_versions`` the versions that are kept for a rollback.
     """
 
     sources: Mapping[str, DataSource] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Catalog:
     queries: Mapping[QueryId, PersistentQuery] = field(default_factory=dict)
     scattered: frozenset[str] = frozenset()
     rebuilds: Mapping[QueryId, Rebuild] = field(default_factory=dict)
-    formers: Mapping[QueryId, FormerVersion] = field(default_factory=dict)
+    former_versions: Mapping[QueryId, FormerVersion] = field(default_factory=dict)
 
     def source(self, name: str) -> DataSource:
         """Return the source of that exact name.
@@ -78,11 +78,13 @@ class Catalog:
 
     def with_former(self, former: FormerVersion) -> Catalog:
         """Keep a former version of a query, instead of an earlier one."""
-        return replace(self, formers={**self.formers, former.query.id: former})
+        return replace(self, former_versions={**self.former_versions, former.query.id: former})
 
     def without_former(self, query_id: QueryId) -> Catalog:
         """Forget a query's former version."""
-        return replace(self, formers={k: v for k, v in self.formers.items() if k != query_id})
+        return replace(
+            self, former_versions={k: v for k, v in self.former_versions.items() if k != query_id}
+        )
 
     def with_scattered(self, topic: str) -> Catalog:
         """Remember that the windows of a key lie anywhere in a topic."""
@@ -106,7 +108,7 @@ class Catalog:
     def versions(self) -> tuple[QueryVersion, ...]:
         """The versions of the queries: those that run or are paused, candidates, former ones."""
         candidates = (rebuild.candidate for rebuild in self.rebuilds.values())
-        formers = (former.query for former in self.formers.values())
+        formers = (former.query for former in self.former_versions.values())
         every = (*self.queries.values(), *candidates, *formers)
         return tuple(dict.fromkeys(query.version for query in every))
 

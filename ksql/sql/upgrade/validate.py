@@ -108,8 +108,8 @@ def _compare(
 
     ``filled``: the state of added aggregates does not start empty.
     """
-    old_steps, old_core, was_final = _stretch(old)
-    new_steps, new_core, is_final = _stretch(new)
+    old_steps, old_core, was_final = _passive_steps(old)
+    new_steps, new_core, is_final = _passive_steps(new)
     if was_final != is_final:
         verb = "added" if is_final else "removed"
         yield _refused("topology", "EMIT", f"the clause was {verb}")
@@ -145,7 +145,7 @@ def _compare(
         yield from _compare(before, after, functions, undone=takes_back, filled=filled)
 
 
-def _stretch(plan: p.Plan) -> tuple[list[Passive], p.Plan, bool]:
+def _passive_steps(plan: p.Plan) -> tuple[list[Passive], p.Plan, bool]:
     """Return the steps that remember nothing, what is below, and whether its results are final.
 
     EMIT FINAL is between a projection and HAVING; either belongs to the aggregate below.
@@ -290,7 +290,7 @@ def _compare_fields(
     for field in dataclasses.fields(old):
         before, after = getattr(old, field.name), getattr(new, field.name)
         rule, kind, clause = (field.metadata[k] for k in ("rule", "kind", "clause"))
-        if _essence(before) == _essence(after):
+        if _comparable(before) == _comparable(after):
             continue
         if rule == "match":
             message = f"{shown(before)} became {shown(after)}"
@@ -422,7 +422,7 @@ def _compare_folds(
                     yield _refused("topology", "SELECT", text)
 
 
-def _essence(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
     """Return the part that counts: the expressions of key columns, the written form of values."""
     if isinstance(value, tuple) and all(isinstance(item, Named) for item in value):
         return tuple(named.expr for named in value)

@@ -294,9 +294,9 @@ class RollingUpgradeGate:
         """Take the service's other servers; without ``peers`` it is this server alone."""
         self._peers = peers if mode == "roll_over" else None
         self.reason = ""
-        self.look()
+        self.poll()
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """See who lives; return whether this server may answer from now on."""
         if self._peers is None:
             return False

@@ -15,7 +15,7 @@ WORST = WorstRecord(15_000, "s", 3)
 def looked(*recents):
     dropped = DroppedRecords("Q")
     for now, recent in enumerate(recents):
-        dropped.look(Totals(recent=recent), now)
+        dropped.observe(Totals(recent=recent), now)
     return dropped.warnings()
 
 
@@ -46,11 +46,11 @@ def test_no_grace_takes_records_while_stream_time_is_ahead_of_the_clock():
         DroppedRecords("Q"),
         Totals(recent=DropCounts(10, 5, 5, WORST), ahead_ms=1_000),
     )
-    dropped.look(totals, 999)
+    dropped.observe(totals, 999)
     ((_, warning),) = dropped.warnings()
     assert "stream time follows a record far ahead of the clock" in warning
     assert "GRACE" not in warning
-    dropped.look(totals, 1_000)
+    dropped.observe(totals, 1_000)
     ((_, warning),) = dropped.warnings()
     assert "GRACE" in warning
 

@@ -46,39 +46,39 @@ def watch(records):
 
 
 def test_unread_records_are_counted_and_the_oldest_is_dated(watch, records):
-    watch.look({A: {P: SourceExtent(3, 10), Q: SourceExtent(7, 7)}})
+    watch.observe({A: {P: SourceExtent(3, 10), Q: SourceExtent(7, 7)}})
     assert watch.lags == {A: {P: Lag(7, 300), Q: Lag(0)}}
     assert records.spans == [{P: (3, 10)}]
 
 
 def test_a_record_is_read_once_as_long_as_it_is_the_oldest(watch, records):
     for end in (10, 20, 30):
-        watch.look({A: {P: SourceExtent(3, end)}})
+        watch.observe({A: {P: SourceExtent(3, end)}})
     assert watch.lags == {A: {P: Lag(27, 300)}}
     assert len(records.spans) == 1
-    watch.look({A: {P: SourceExtent(4, 30)}})
+    watch.observe({A: {P: SourceExtent(4, 30)}})
     assert watch.lags == {A: {P: Lag(26, 400)}}
     assert records.spans[1:] == [{P: (4, 30)}]
 
 
 def test_two_queries_at_one_place_need_one_record(watch, records):
-    watch.look({A: {P: SourceExtent(3, 9)}, B: {P: SourceExtent(3, 9)}})
+    watch.observe({A: {P: SourceExtent(3, 9)}, B: {P: SourceExtent(3, 9)}})
     assert watch.lags == {A: {P: Lag(6, 300)}, B: {P: Lag(6, 300)}}
     assert len(records.spans[0]) == 1
 
 
 def test_of_two_places_in_one_partition_the_second_has_its_turn_later(watch):
     sources = {A: {P: SourceExtent(3, 9)}, B: {P: SourceExtent(5, 9)}}
-    watch.look(sources)
-    watch.look(sources)
+    watch.observe(sources)
+    watch.observe(sources)
     assert watch.lags == {A: {P: Lag(6, 300)}, B: {P: Lag(4, 500)}}
 
 
 def test_a_look_reads_so_many_at_most_and_the_next_one_those_without_a_time(watch, monkeypatch):
     monkeypatch.setattr(lag_watch, "MOST_READ", 1)
-    watch.look({A: {P: SourceExtent(3, 9), Q: SourceExtent(3, 9)}})
+    watch.observe({A: {P: SourceExtent(3, 9), Q: SourceExtent(3, 9)}})
     assert watch.lags == {A: {P: Lag(6, 300), Q: Lag(6, None)}}
-    watch.look({A: {P: SourceExtent(4, 9), Q: SourceExtent(3, 9)}})
+    watch.observe({A: {P: SourceExtent(4, 9), Q: SourceExtent(3, 9)}})
     # the time of an earlier record is kept: the lag is that at most
     assert watch.lags == {A: {P: Lag(5, 300), Q: Lag(6, 300)}}
 
@@ -86,20 +86,20 @@ def test_a_look_reads_so_many_at_most_and_the_next_one_those_without_a_time(watc
 def test_kafka_that_does_not_answer_costs_the_times_alone(watch, records, caplog):
     records.problem = KafkaUnreachable("b:1", "no answer")
     for _ in range(2):
-        watch.look({A: {P: SourceExtent(3, 9)}})
+        watch.observe({A: {P: SourceExtent(3, 9)}})
     assert watch.lags == {A: {P: Lag(6, None)}}
     assert [record.message for record in caplog.records] == ["oldest_records_not_read"]
 
 
 def test_a_partition_whose_record_does_not_come_has_no_time(watch, records):
     records.empty = {P}
-    watch.look({A: {P: SourceExtent(3, 9)}})
+    watch.observe({A: {P: SourceExtent(3, 9)}})
     assert watch.lags == {A: {P: Lag(6, None)}}
 
 
 def test_a_query_that_is_gone_is_forgotten(watch):
-    watch.look({A: {P: SourceExtent(3, 9)}})
-    watch.look({})
+    watch.observe({A: {P: SourceExtent(3, 9)}})
+    watch.observe({})
     assert watch.lags == {}
 
 

@@ -15,17 +15,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from ksql.app.metrics import exposition as exposition_module
 from ksql.app.metrics.collector import Metrics, ServiceCollector
 from ksql.app.metrics.exposition import Exposition
-from ksql.app.metrics.facts import (
-    CommandFacts,
-    QueryFacts,
-    ReadFacts,
-    RebuildFacts,
-    ReplacementFacts,
-    RunFacts,
-    ServiceFacts,
-    TableFacts,
-)
 from ksql.app.metrics.lag_watch import Lag
+from ksql.app.metrics.snapshot import (
+    CommandsSnapshot,
+    QuerySnapshot,
+    ReadsSnapshot,
+    RebuildSnapshot,
+    ReplacementsSnapshot,
+    RunSnapshot,
+    ServiceSnapshot,
+    TableSnapshot,
+)
 from ksql.app.metrics.table import METRICS
 from ksql.control.pull_metrics import PullMetrics
 from ksql.core.tallies import LONG_S, SHORT_S, Durations
@@ -53,7 +53,7 @@ def query(name="CTAS_T_7", topic="s", partitions=1):
         finished_ms=NOW_MS - 2_000,
         ahead_ms=NOW_MS + 5_000,
     )
-    run = RunFacts(
+    run = RunSnapshot(
         totals=totals,
         batches=durations(LONG_S, 0.2, 0.7, 9999.0),
         stages=(StateSize(0, 7, 70, 2),),
@@ -61,10 +61,10 @@ def query(name="CTAS_T_7", topic="s", partitions=1):
         lags={(topic, p): Lag(5, NOW_MS - 90_000) for p in range(partitions)},
         is_stalled=True,
     )
-    return QueryFacts(query_id=name, sink="T", kind="CTAS", version=0, state="RUNNING", run=run)
+    return QuerySnapshot(query_id=name, sink="T", kind="CTAS", version=0, state="RUNNING", run=run)
 
 
-FACTS = ServiceFacts(
+FACTS = ServiceSnapshot(
     version="1",
     service_id="default_",
     host="h:1",
@@ -75,10 +75,12 @@ FACTS = ServiceFacts(
     members=2,
     memory={"spark": 5_000},
     looked_ms=NOW_MS - 1_000,
-    commands=CommandFacts(statements={("CreateAs", "done"): 3}, position=9, lag=2, degraded=True),
+    commands=CommandsSnapshot(
+        statements={("CreateAs", "done"): 3}, position=9, lag=2, degraded=True
+    ),
     queries=(query(),),
     tables=(
-        TableFacts(
+        TableSnapshot(
             name="T",
             partitions=2,
             missing=3,
@@ -87,7 +89,7 @@ FACTS = ServiceFacts(
             lags={0: 4},
         ),
     ),
-    reads=ReadFacts(
+    reads=ReadsSnapshot(
         requests={("pull", "done"): 6},
         rows={("pull",): 12},
         bytes={("pull",): 300},
@@ -96,14 +98,14 @@ FACTS = ServiceFacts(
         by_source={"T": PullMetrics(total=5, failed=1, local=4, remote=2)},
     ),
     audit={("written",): 4, ("lost",): 1},
-    replacements=ReplacementFacts(
+    replacements=ReplacementsSnapshot(
         outcomes={("CTAS_T_7", "in_place", "switched"): 1},
         gaps=durations(LONG_S, 0.3),
         durations=durations(LONG_S, 1.5),
-        rebuilds={"CTAS_T_7": RebuildFacts(100, 20)},
+        rebuilds={"CTAS_T_7": RebuildSnapshot(100, 20)},
     ),
 )
-EMPTY = ServiceFacts(version="1", service_id="default_", host="", now_ms=NOW_MS)
+EMPTY = ServiceSnapshot(version="1", service_id="default_", host="", now_ms=NOW_MS)
 
 
 def scraped(facts, accept=""):

@@ -134,11 +134,11 @@ class Counted(Running):
 def test_a_version_that_users_do_not_see_is_no_trouble_of_its_query():
     here = monitor(queries("Q"), Q=Counted(Status(State.RUNNING)))
     here._runner.running[QueryVersion(QueryId("Q"), 7)] = Counted(Status(State.ERROR, FAILURES))
-    here.look()
+    here.refresh()
     assert here.troubled == {}
     assert here.processed("Q") == ({"s": {0: 5}}, "")
     here._runner.running[QueryVersion(QueryId("Q"))] = Counted(Status(State.ERROR))
-    here.look()
+    here.refresh()
     assert here.troubled == {"Q": "ERROR"}
 
 
@@ -147,7 +147,7 @@ def test_a_follower_shows_the_states_that_the_leader_shows(trouble):
     failed, runs = Counted(Status(State.ERROR)), Counted(Status(State.RUNNING))
     catalog = queries("RUNS", "FAILED", "MISSING", "PAUSED", paused=["PAUSED"])
     leader = monitor(catalog, trouble, RUNS=runs, FAILED=failed)
-    leader.look()
+    leader.refresh()
     claim = RemoteLeader("b:1", silent=False, troubled=leader.troubled)
     follower = monitor(catalog, elsewhere=claim)
     states = {name: leader.health(name).state for name in catalog.queries}

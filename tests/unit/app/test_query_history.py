@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ksql.app.metrics.facts import QueryFacts, RunFacts
 from ksql.app.metrics.history import MOST_SAMPLES, Histories
 from ksql.app.metrics.lag_watch import Lag
+from ksql.app.metrics.snapshot import QuerySnapshot, RunSnapshot
 from ksql.core import Histogram
 from ksql.spark.query import StateSize, Totals
 
 
 def query(rows=0, *, batches=0, spent_s=0.0, lag=None, state="RUNNING", runs=True):
-    run = RunFacts(
+    run = RunSnapshot(
         totals=Totals(rows_in=rows, rows_out=rows // 2, errors=rows // 10),
         batches=Histogram((1.0,), (batches, 0), spent_s),
         stages=(StateSize(0, 3, 100, 1), StateSize(1, 1, 20, 1)),
         lags={} if lag is None else {("t", 0): lag},
     )
-    return QueryFacts(
+    return QuerySnapshot(
         query_id="Q", sink="T", kind="CTAS", version=0, state=state, run=run if runs else None
     )
 

@@ -27,20 +27,20 @@ def counts(totals, incarnation="a"):
 def warnings():
     """Those of a query that handles none of its records, and drops them."""
     warnings = QueryWarnings()
-    warnings.look({Q: counts(STUCK)}, 1)
+    warnings.observe({Q: counts(STUCK)}, 1)
     assert len(warnings.of(Q)) == 2
     return warnings
 
 
 def test_a_query_that_takes_the_id_of_another_one_has_none_of_its_warnings(warnings):
-    warnings.look({Q: counts(Totals())}, 2)
+    warnings.observe({Q: counts(Totals())}, 2)
     assert warnings.of(Q) == ()
 
 
 def test_a_new_query_is_compared_with_nothing_of_the_former_one(warnings):
     """It has read more by the first look at it than the former one had."""
-    warnings.look({Q: counts(Totals(rows_in=30, errors=20, rows_out=10))}, 2)
-    warnings.look({Q: counts(Totals(rows_in=12, errors=12))}, 3)
+    warnings.observe({Q: counts(Totals(rows_in=30, errors=20, rows_out=10))}, 2)
+    warnings.observe({Q: counts(Totals(rows_in=12, errors=12))}, 3)
     [(since, text)] = warnings.of(Q)
     assert since == 3
     assert "last 12 records" in text
@@ -48,18 +48,18 @@ def test_a_new_query_is_compared_with_nothing_of_the_former_one(warnings):
 
 def test_a_query_whose_checkpoint_begins_anew_has_no_former_warnings():
     metrics, warnings = counts(STUCK), QueryWarnings()
-    warnings.look({Q: metrics}, 1)
+    warnings.observe({Q: metrics}, 1)
     metrics.begin("b")
-    warnings.look({Q: metrics}, 2)
+    warnings.observe({Q: metrics}, 2)
     assert warnings.of(Q) == ()
 
 
 def test_a_replacement_in_place_keeps_the_warnings():
     """It continues the counts."""
     metrics, warnings = counts(STUCK), QueryWarnings()
-    warnings.look({Q: metrics}, 1)
+    warnings.observe({Q: metrics}, 1)
     metrics.begin("a")
-    warnings.look({Q: metrics}, 2)
+    warnings.observe({Q: metrics}, 2)
     assert [since for since, _ in warnings.of(Q)] == [1, 1]
 
 
@@ -75,7 +75,7 @@ def look_at(warnings, version):
     """Have a version looked at; gives what holds its counts."""
     metrics = counts(STUCK)
     metrics.counts_id = CountsId()
-    warnings.look({version: metrics}, 1)
+    warnings.observe({version: metrics}, 1)
     return weakref.ref(metrics.counts_id)
 
 

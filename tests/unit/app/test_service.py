@@ -136,7 +136,7 @@ def test_a_service_without_kafka_is_not_ready() -> None:
     node.ready.set()
     vars(node).update(
         health_loop=SimpleNamespace(kafka="no answer"),
-        leadership=SimpleNamespace(trouble="its lease cannot be renewed"),
+        leadership=SimpleNamespace(problem="its lease cannot be renewed"),
         views=SimpleNamespace(filling=dict),
     )
     assert service.unready() == {
@@ -168,9 +168,9 @@ def test_topics_are_watched_although_the_look_at_the_queries_fails() -> None:
     def fail() -> None:
         raise OSError("a defect")
 
-    node.monitor = SimpleNamespace(look=fail)  # type: ignore[assignment]
-    node._topic_watch = SimpleNamespace(look=lambda: looks.append("topics"))  # type: ignore[assignment]
+    node.monitor = SimpleNamespace(refresh=fail)  # type: ignore[assignment]
+    node._topic_watch = SimpleNamespace(poll=lambda: looks.append("topics"))  # type: ignore[assignment]
     node.ready.set()
     with pytest.raises(OSError, match="a defect"):
-        node._look()
+        node._poll()
     assert looks == ["topics"]

@@ -17,7 +17,7 @@ def always(_version):
 
 
 def look(stalled, minute, position=3, end=9, runs=always):
-    stalled.look({A: {P: SourceExtent(position, end)}}, runs, minute * MINUTE)
+    stalled.observe({A: {P: SourceExtent(position, end)}}, runs, minute * MINUTE)
     return stalled.is_stalled(A)
 
 
@@ -59,7 +59,7 @@ def test_a_query_without_input_or_that_does_not_run_is_not_stalled(caplog):
 def test_a_query_that_is_gone_is_forgotten():
     stalled = StalledQueries(5 * MINUTE)
     look(stalled, 0)
-    stalled.look({}, always, 10 * MINUTE)
+    stalled.observe({}, always, 10 * MINUTE)
     assert not stalled.is_stalled(A)
     assert stalled.warnings(A) == ()
 

@@ -248,7 +248,7 @@ def test_checkpoints_are_renamed_by_each_that_takes_over(sharing):
     assert not first.exists()
     assert [place.name for place in second.iterdir()] == ["CTAS_T_4"]
     assert one.queries == two.queries == second
-    assert two.ghosts() == []
+    assert two.orphaned_checkpoints() == []
 
 
 def test_replaced_server_renames_nothing(sharing):
@@ -279,7 +279,7 @@ def test_writes_of_a_replaced_server_go_where_nobody_reads(sharing):
     second = two.claim(lambda: None)
     (first / "CTAS_T_4" / "commits").mkdir(parents=True)
     assert two.queries == second
-    assert two.ghosts() == [first]
+    assert two.orphaned_checkpoints() == [first]
     assert list(second.iterdir()) == []
 
 
@@ -303,7 +303,7 @@ def test_writes_of_a_replaced_server_are_not_taken_for_checkpoints(sharing, open
     two.close()
     again = opened()
     assert list((again.queries / "CTAS_T_4").iterdir()) == []
-    assert again.queries not in again.ghosts()
+    assert again.queries not in again.orphaned_checkpoints()
 
 
 def test_server_follows_only_over_the_directory_of_the_leader(sharing):

@@ -7,7 +7,7 @@ from ksql.spark.query.query_metrics import Totals
 def looked(*totals):
     unhandled = UnhandledRecords()
     for now, (rows_in, rows_out, errors) in enumerate(totals):
-        unhandled.look(Totals(rows_in, rows_out, errors), now)
+        unhandled.observe(Totals(rows_in, rows_out, errors), now)
     return unhandled.warnings()
 
 

@@ -40,7 +40,7 @@ class Looking:
                 raise KafkaUnreachable("b:1", "away")
             return now
 
-        return self.topic.look(ask)
+        return self.topic.check(ask)
 
 
 def test_finding_of_two_looks_in_a_row_counts_and_is_logged_once():
@@ -83,5 +83,5 @@ def test_records_of_the_last_look_must_stay():
 
 def test_the_first_look_at_one_of_which_nothing_is_known_knows_it():
     topic = TopicIntegrity("t")
-    assert not topic.look(lambda _topic: WAS)
+    assert not topic.check(lambda _topic: WAS)
     assert topic.damage(Span("a", 0, 7))

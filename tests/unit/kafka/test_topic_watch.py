@@ -68,7 +68,7 @@ def looking(kafka, *queries, looks=1, apart_s=1.0):
 
 def look(topic_watch, kafka, *, after_s=1.0):
     kafka.now += after_s
-    topic_watch.look()
+    topic_watch.poll()
 
 
 def test_all_queries_are_requested_in_one_request():
@@ -206,9 +206,9 @@ def test_a_kafka_that_does_not_answer_is_no_deletion_and_logged_once(caplog):
     assert query.ended == []
     assert caplog.text.count("topics_not_compared") == 1
     kafka.away = False
-    topic_watch.look()
+    topic_watch.poll()
     kafka.away = True
-    topic_watch.look()
+    topic_watch.poll()
     assert caplog.text.count("topics_not_compared") == 2
 
 
@@ -226,7 +226,7 @@ class User:
 def test_all_users_are_answered_from_one_request():
     kafka = Kafka(a="1", b="2")
     users = [User("b", "a"), User("b", "gone"), User()]
-    TopicWatch(kafka.identities, [user.watched for user in users]).look()
+    TopicWatch(kafka.identities, [user.watched for user in users]).poll()
     assert kafka.lookups == [("a", "b", "gone")]
     there = {"a": Identity("1", 1), "b": Identity("2", 1)}
     assert [user.answers for user in users] == [[there]] * 3
@@ -237,13 +237,13 @@ def test_nothing_is_known_of_a_denied_topic_and_everything_of_the_others(caplog)
     kafka.denied = {"b"}
     free, denied = User("a"), User("a", "b")
     topic_watch = TopicWatch(kafka.identities, [free.watched, denied.watched])
-    topic_watch.look()
-    topic_watch.look()
+    topic_watch.poll()
+    topic_watch.poll()
     assert free.answers == denied.answers == [{"a": Identity("1", 1), "b": UNKNOWN}] * 2
     assert len(kafka.lookups) == 2
     assert caplog.text.count("topics_not_compared") == 1
     kafka.denied = {"a"}
-    topic_watch.look()
+    topic_watch.poll()
     assert caplog.text.count("topics_not_compared") == 2
 
 
@@ -282,7 +282,7 @@ def test_user_that_fails_hides_the_answer_from_no_other(early):
     users = [before, Broken(early=early), Broken(early=not early), after]
     topic_watch = TopicWatch(kafka.identities, [user.watched for user in users])
     with pytest.raises(ValueError, match="broken"):  # the periodic worker logs it
-        topic_watch.look()
+        topic_watch.poll()
     there = {"a": Identity("1", 1), "b": Identity("2", 1)}
     assert before.answers == after.answers == [there]
 
@@ -290,5 +290,5 @@ def test_user_that_fails_hides_the_answer_from_no_other(early):
 def test_an_answer_that_does_not_come_is_told_to_all():
     kafka, user, idle = Kafka(a="1"), User("a"), User()
     kafka.away = True
-    TopicWatch(kafka.identities, [user.watched, idle.watched]).look()
+    TopicWatch(kafka.identities, [user.watched, idle.watched]).poll()
     assert (user.answers, idle.answers) == ([None], [None])

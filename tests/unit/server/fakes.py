@@ -200,7 +200,7 @@ class FakeService(ServerProcess):
     def is_follower(self) -> bool:
         return self.other is not None
 
-    def elsewhere(self, *_request: Any) -> Server | None:
+    def forward_target(self, *_request: Any) -> Server | None:
         return self.other
 
     def is_leader(self, server: Server) -> bool:

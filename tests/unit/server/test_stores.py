@@ -129,7 +129,7 @@ class Host(FakeService):
         return self.local_replicas.read(ask)
 
     def replica_statuses(self):
-        self.local_replicas.look()
+        self.local_replicas.refresh()
         return self.local_replicas.replica_statuses()
 
     def holders(self, table, key):

@@ -58,7 +58,7 @@ def looked(feeds, topics, count=2, apart_s=1.0):
     topic_watch = TopicWatch(topics.identities, [feeds.watched])
     for _ in range(count):
         topics.now += apart_s
-        topic_watch.look()
+        topic_watch.poll()
 
 
 def test_all_feeds_are_requested_in_one_request_and_closed_ones_not_at_all(kafka, open_feeds):

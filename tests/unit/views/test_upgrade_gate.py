@@ -23,10 +23,10 @@ def test_it_waits_for_the_last_server_of_an_earlier_format():
     gate = RollingUpgradeGate("roll_over", peers)
     assert gate.reason.startswith("the servers a, b answer")
     del peers.formats["a"]
-    assert not gate.look()
+    assert not gate.poll()
     assert gate.reason.startswith("the servers b answer")
     del peers.formats["b"]
-    assert gate.look()
+    assert gate.poll()
     assert not gate.reason
 
 
@@ -34,7 +34,7 @@ def test_it_answers_on_when_an_earlier_one_joins_again():
     peers = Peers(me=KNOWN.newest)
     gate = RollingUpgradeGate("roll_over", peers)
     peers.formats["a"] = 0
-    assert not gate.look()
+    assert not gate.poll()
     assert not gate.reason
 
 
@@ -51,5 +51,5 @@ def test_it_waits_until_the_others_are_known():
     gate = RollingUpgradeGate("roll_over", peers)
     assert gate.reason == "it is not known yet which other servers answer"
     peers.formats = {"me": KNOWN.newest}
-    assert gate.look()
+    assert gate.poll()
     assert gate.reason == ""

@@ -465,7 +465,7 @@ def new_topic(kafka):
 
 
 def look_at(kafka, follower):
-    TopicWatch(kafka.identities, [follower.watched]).look()
+    TopicWatch(kafka.identities, [follower.watched]).poll()
 
 
 def store_of_first(kafka, follower, world):

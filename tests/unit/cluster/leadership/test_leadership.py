@@ -324,7 +324,7 @@ def test_a_leader_that_cannot_renew_its_lease_lets_others_lead(
     assert world.lost == {}  # the disk may recover as long as the right lasts
     world.sleep(2 * BEAT_S)
     assert "Read-only file system" in world.lost["one"]
-    assert one.trouble == world.lost["one"]
+    assert one.problem == world.lost["one"]
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
         "leadership_given_up"
     ]
@@ -343,10 +343,10 @@ def test_a_leader_without_others_says_why_its_tasks_wait_and_continues(world, mo
     with monkeypatch.context() as disk:
         unwritable(disk, one)
         world.sleep(3 * LEASE_S)
-        assert "Read-only file system" in one.trouble
+        assert "Read-only file system" in one.problem
         assert not world.may_write("one")
     world.sleep(BEAT_S)
-    assert one.trouble == ""
+    assert one.problem == ""
     assert world.may_write("one")
     assert world.lost == {}
     errors = [record.message for record in caplog.records if record.levelname == "ERROR"]
@@ -543,7 +543,7 @@ def test_fenced_server_does_not_release_the_leadership_of_another(world):
 def test_every_claim_names_the_queries_that_do_not_run(world):
     one = world.server("one")
     one.acquire()
-    one.troubled = lambda: {"CTAS_T_4": "ERROR"}
+    one.problemd = lambda: {"CTAS_T_4": "ERROR"}
     one.beat()
     one.confirm()
     troubled = (("CTAS_T_4", "ERROR"),)

@@ -47,7 +47,7 @@ class LocalReplicas:
     def __init__(self):
         self.looks = 0
 
-    def look(self):
+    def refresh(self):
         self.looks += 1
 
 
@@ -95,14 +95,14 @@ def kept(assignment):
 @pytest.mark.parametrize("state", ["RESTORING", None])
 def test_partitions_not_yet_held_elsewhere_are_kept(state):
     reporter, assignment = lag_reporter(Peers(state), ME, OTHER)
-    reporter.look()
+    reporter.poll()
     assert kept(assignment) == list(range(20))
     reporter.close()
 
 
 def test_partitions_held_elsewhere_are_given_up():
     reporter, assignment = lag_reporter(Peers(), ME, OTHER)
-    reporter.look()
+    reporter.poll()
     assert kept(assignment) == [n for n in range(20) if assignment.role("T", n) == "ACTIVE"]
     assert 0 < len(kept(assignment)) < 20
     reporter.close()

@@ -25,12 +25,12 @@ def test_offsets_and_time():
     world = World()
     assert world.lag_tracker.lag(PLACE, 0) == (None, None)
     world.end = 10
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     assert world.lag_tracker.lag(PLACE, 4) == (6, None)  # it never held all
     assert world.lag_tracker.lag(PLACE, 10) == (0, 0)
     world.s += 1
     world.end = 30
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     assert world.lag_tracker.lag(PLACE, 10) == (20, 1000)  # all that was there a second ago
     world.s += 2
     assert world.lag_tracker.lag(PLACE, 29) == (1, 3000)
@@ -39,20 +39,20 @@ def test_offsets_and_time():
 
 def test_a_later_look_at_the_same_end_says_more():
     world = World()
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     world.s += 5
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     assert world.lag_tracker.lag(PLACE, 0) == (0, 0)
 
 
 def test_looks_are_bounded_and_err_towards_more_lag():
     world = World()
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     assert world.lag_tracker.lag(PLACE, 0) == (0, 0)
     for _ in range(2_000):
         world.s += 1
         world.end += 1
-        world.lag_tracker.look(["t"])
+        world.lag_tracker.poll(["t"])
     offsets, time_ms = world.lag_tracker.lag(PLACE, 1_000)
     assert offsets == 1_000
     assert time_ms is not None
@@ -74,7 +74,7 @@ def test_an_end_that_was_seen_long_ago_is_not_known():
     """A server that slept sees its rows agree with an end that is as old as they are."""
     world = World()
     world.end = 10
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     world.s += 5
     assert world.lag_tracker.lag(PLACE, 10) == (0, 5000)
     world.s += 23
@@ -92,13 +92,13 @@ def test_a_look_that_lasted_over_a_sleep_is_as_old_as_its_question():
         return {(topic, 0): 10 for topic in topics}
 
     world.lag_tracker = LagTracker(slept, lambda: world.s)
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     assert world.lag_tracker.lag(PLACE, 10) == (None, 60_000)
 
 
 def test_topics_of_the_past_are_forgotten():
     world = World()
-    world.lag_tracker.look(["t", "u"])
+    world.lag_tracker.poll(["t", "u"])
     world.lag_tracker.keep({"u"})
     assert world.lag_tracker.lag(PLACE, 0) == (None, None)
     assert world.lag_tracker.lag(("u", 0), 0) == (0, 0)
@@ -108,9 +108,9 @@ def test_position_that_is_ahead_says_nothing_of_one_that_is_behind():
     """A read of committed rows comes after one of rows that are not committed yet."""
     world = World()
     world.end = 10
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     world.s, world.end = world.s + 60, 1_000
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     assert world.lag_tracker.lag(PLACE, 1_000) == (0, 0)
     assert world.lag_tracker.lag(PLACE, 10) == (990, 60_000)
 
@@ -118,7 +118,7 @@ def test_position_that_is_ahead_says_nothing_of_one_that_is_behind():
 def test_store_that_is_filled_anew_is_not_level():
     world = World()
     world.end = 10
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     assert world.lag_tracker.lag(PLACE, 10) == (0, 0)
     assert world.lag_tracker.lag(PLACE, 3) == (7, None)
 
@@ -126,9 +126,9 @@ def test_store_that_is_filled_anew_is_not_level():
 def test_ends_of_a_topic_that_was_recreated_count_alone():
     world = World()
     world.end = 10
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     assert world.lag_tracker.lag(PLACE, 10) == (0, 0)
     world.s, world.end = world.s + 30, 5
-    world.lag_tracker.look(["t"])
+    world.lag_tracker.poll(["t"])
     assert world.lag_tracker.lag(PLACE, 2) == (3, None)
     assert world.lag_tracker.lag(PLACE, 5) == (0, 0)

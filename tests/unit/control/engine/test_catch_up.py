@@ -25,7 +25,7 @@ class Watch:
     def look(self, at_s, position, end, max_lag_s=1.0):
         self.now = at_s
         progress = BuildProgress({"s": {0: 0}}, {"s": {0: position}}, {"s": {0: end}})
-        self.watch.look(CANDIDATE, progress, max_lag_s)
+        self.watch.observe(CANDIDATE, progress, max_lag_s)
         return self.watch.growth(CANDIDATE)
 
 

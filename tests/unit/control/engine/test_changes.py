@@ -67,7 +67,7 @@ def replay(log, catalog=None):
 
 def content(catalog):
     parts = (dict(catalog.sources), dict(catalog.types), dict(catalog.queries))
-    return (*parts, catalog.scattered, dict(catalog.rebuilds), dict(catalog.formers))
+    return (*parts, catalog.scattered, dict(catalog.rebuilds), dict(catalog.former_versions))
 
 
 @given(each, logs)

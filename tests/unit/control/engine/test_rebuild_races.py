@@ -43,7 +43,7 @@ def refused_cut_over(world, name, word):
     looking = step(world)
     candidate = world.catalog.rebuilds[query.id].candidate
     assert world.catalog.writers(name)[0] == query
-    trouble = looking.trouble(candidate.version)
+    trouble = looking.problem(candidate.version)
     assert f"{query.id} was not cut over: other queries could not follow" in trouble
     assert word in trouble
     return trouble
@@ -163,7 +163,7 @@ def test_a_former_version_that_cannot_be_given_up_keeps_no_other():
     world = World(SOURCES, X, Y)
     world.run(rebuild_of("X", "S") + rebuild_of("Y", "R"))
     step(world)
-    kept, forgotten = list(world.catalog.formers), []
+    kept, forgotten = list(world.catalog.former_versions), []
     world.engine.now_ms = lambda: 10**15
 
     def forget(query_id, _settings):

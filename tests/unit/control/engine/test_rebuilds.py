@@ -331,12 +331,12 @@ def not_met():
 
 def test_cut_over_that_fails_leaves_both_and_is_tried_again():
     world, watching, version = not_met()
-    assert watching.trouble(version) == "they do not come to the same offsets"
+    assert watching.problem(version) == "they do not come to the same offsets"
     assert len(world.runner.running) == 2
     watching.step()
     watching.step()
     assert not world.catalog.rebuilds
-    assert watching.trouble(version) == ""
+    assert watching.problem(version) == ""
 
 
 def test_another_rollback_has_no_trouble_of_an_aborted_one():
@@ -350,11 +350,11 @@ def test_another_rollback_has_no_trouble_of_an_aborted_one():
     world.drain()
     watching.step()
     version = world.catalog.rebuilds[world.query("T").id].candidate.version
-    assert watching.trouble(version) == "they do not come to the same offsets"
+    assert watching.problem(version) == "they do not come to the same offsets"
     world.run("ABORT UPGRADE OF T;")
-    assert watching.trouble(version) == ""
+    assert watching.problem(version) == ""
     world.run("ROLLBACK UPGRADE OF T;")
-    assert watching.trouble(version) == ""
+    assert watching.problem(version) == ""
     world.drain()
     watching.step()  # the clock is stopped: the second one does not rest for the first one
     assert not world.catalog.rebuilds
@@ -384,10 +384,10 @@ def test_supervisor_forgets_what_was_given_up():
 def test_former_version_is_kept_for_a_time(world):
     rebuilt(world)
     query_id = world.query("T").id
-    assert world.catalog.formers[query_id].query.version == QueryVersion(query_id)
+    assert world.catalog.former_versions[query_id].query.version == QueryVersion(query_id)
     world.engine.now_ms = lambda: 86_400_001
     supervisor(world).step()
-    assert not world.catalog.formers
+    assert not world.catalog.former_versions
     assert QueryVersion(query_id) not in world.catalog.versions
 
 
@@ -406,11 +406,11 @@ def test_former_version_that_is_rolled_back_is_not_asked_for_each_second(world, 
     progressing(world, trouble="it rests")  # so that it is not cut over
     watching = supervisor(world)
     watching.step()
-    assert world.catalog.formers
+    assert world.catalog.former_versions
     assert not transactions
     world.run("ABORT UPGRADE OF T;")
     watching.step()
-    assert not world.catalog.formers
+    assert not world.catalog.former_versions
 
 
 @pytest.mark.parametrize(
@@ -514,7 +514,7 @@ def test_abort_of_a_rollback_keeps_the_former_version(world):
     running = set(world.runner.running)
     world.run("ROLLBACK UPGRADE OF T;")
     world.run("ABORT UPGRADE OF T;")
-    assert world.catalog.formers
+    assert world.catalog.former_versions
     assert set(world.runner.running) == running
     assert world.last("T") == {"a": {"N": 1}, "b": None}
     world.run("ROLLBACK UPGRADE OF T;")
@@ -963,7 +963,7 @@ def test_stream_whose_query_fails_waits_for_it(monkeypatch):
     watching = supervisor(world)
     watching.step()
     assert world.catalog.rebuilds
-    trouble = watching.trouble(world.catalog.rebuilds[query_id].candidate.version)
+    trouble = watching.problem(world.catalog.rebuilds[query_id].candidate.version)
     assert "the function was too slow" in trouble
     monkeypatch.setattr(world.runner, "_advance", advance)
     RebuildSupervisor(world.engine, Settings()).step()

@@ -181,7 +181,7 @@ def test_rollback_may_take_a_column_that_nobody_reads(world):
 
 def test_rollback_to_what_reads_a_source_that_is_gone(world):
     cut_over(world)
-    former = world.catalog.formers[ID]
+    former = world.catalog.former_versions[ID]
     query = replace(former.query, sources=("R",))
     world.engine.catalog = world.catalog.with_former(replace(former, query=query))
     error = world.refuse("ROLLBACK UPGRADE OF N;")

@@ -176,7 +176,7 @@ def test_a_cut_over_that_fails_is_the_trouble(world):
     begin(world)
     world.services.history = History(BUILDING)
     world.runner.progress = {CANDIDATE: reading(400, 50.0)}.get
-    world.services.rebuild_trouble = {CANDIDATE: "they did not meet"}.get
+    world.services.rebuild_problem = {CANDIDATE: "they did not meet"}.get
     [row] = one(world, "SHOW UPGRADES;").upgrades
     assert row.progress.trouble == "they did not meet"
 
@@ -185,7 +185,7 @@ def test_a_candidate_that_fails_is_the_trouble_after_a_failed_cut_over(world):
     begin(world)
     world.services.history = History(BUILDING)
     world.runner.progress = {CANDIDATE: reading(400, 0.0, trouble="it failed")}.get
-    world.services.rebuild_trouble = {CANDIDATE: "they did not meet"}.get
+    world.services.rebuild_problem = {CANDIDATE: "they did not meet"}.get
     [row] = one(world, "SHOW UPGRADES;").upgrades
     assert row.progress.trouble == "it failed"
 
@@ -282,7 +282,7 @@ def test_the_catalog_knows_a_rollback_by_its_own_id():
     run_to_cut_over(world, BACKFILL)
     run_to_cut_over(world, "ROLLBACK UPGRADE OF N;")
     row = without_history(world)
-    offset = next(iter(world.catalog.formers.values())).replaced_by.candidate.offset
+    offset = next(iter(world.catalog.former_versions.values())).replaced_by.candidate.offset
     assert (row.id, row.mode) == (f"default_/CTAS_N_1/0-{offset}", "rollback")
 
 

@@ -63,7 +63,7 @@ def test_without_a_worker_there_is_nothing_to_ask():
         none.client()
     none.begin_end()
     none.close()
-    assert (none.trouble, none.addresses) == ("", {})
+    assert (none.problem, none.addresses) == ("", {})
 
 
 def test_it_answers_once_it_is_healthy(fake):
@@ -74,7 +74,7 @@ def test_it_answers_once_it_is_healthy(fake):
         with pytest.raises(ConnectStarting):
             connect.client()
         assert await_ready(connect).names() == ()
-        assert connect.trouble == ""
+        assert connect.problem == ""
         assert connect.addresses == {"Kafka Connect": fake.url}
     finally:
         connect.begin_end()
@@ -92,14 +92,14 @@ def test_one_that_ends_is_started_again_and_what_hinders_that_is_said(fake, capl
         with pytest.raises(ConnectStarting) as caught:
             connect.client()
         assert "ended by signal 9" in caught.value.detail
-        assert "ended by signal 9" in connect.trouble
+        assert "ended by signal 9" in connect.problem
         worker.fails = ""
-        connect.look()
+        connect.check()
         assert worker.starts == 2  # it rests first
         clock[0] = 1.5
         await_ready(connect)
         assert worker.starts == 3
-        assert connect.trouble == ""
+        assert connect.problem == ""
     finally:
         connect.close()
     events = [record.message for record in caplog.records]

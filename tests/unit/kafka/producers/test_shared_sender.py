@@ -117,7 +117,7 @@ def sender(clients):
 
 
 def look_at(sender, identities):
-    TopicWatch(identities, [sender.watched]).look()
+    TopicWatch(identities, [sender.watched]).poll()
 
 
 def test_everyone_gets_the_answer_for_their_own_record(sender):

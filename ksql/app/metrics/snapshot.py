@@ -1,4 +1,4 @@
-"""The facts about a server that a scrape shows, as plain values that know no metric."""
+"""The snapshot of a server that a scrape shows: plain values that know no metric."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATES = ("RUNNING", "PAUSED", "ERROR")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
+class RunSnapshot:
     """The work of a query that runs here, or is tried again, since the server began."""
 
     totals: Totals
@@ -28,7 +28,7 @@ class RunFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueryFacts:
+class QuerySnapshot:
     """A persistent query; ``state`` is one of ``STATES``, ``run`` None while it does not run."""
 
     query_id: str
@@ -36,11 +36,11 @@ class QueryFacts:
     kind: str
     version: int
     state: str
-    run: RunFacts | None = None
+    run: RunSnapshot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableFacts:
+class TableSnapshot:
     """A table that this server keeps; ``missing`` records are to be read before it answers.
 
     ``size`` is None before the first look.
@@ -54,7 +54,7 @@ class TableFacts:
     lags: Mapping[int, int] = field(default_factory=dict)
 
 
-class RebuildFacts(NamedTuple):
+class RebuildSnapshot(NamedTuple):
     """How many records a candidate has read, and how many it has not."""
 
     read: int
@@ -62,7 +62,7 @@ class RebuildFacts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadFacts:
+class ReadsSnapshot:
     """The pull and push queries."""
 
     requests: Counts
@@ -74,7 +74,7 @@ class ReadFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandFacts:
+class CommandsSnapshot:
     """The statements and the command topic."""
 
     statements: Counts
@@ -84,17 +84,17 @@ class CommandFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacementFacts:
+class ReplacementsSnapshot:
     """The replacements that have ended, and the rebuilds under way."""
 
     outcomes: Counts
     gaps: Histogram
     durations: Histogram
-    rebuilds: Mapping[str, RebuildFacts] = field(default_factory=dict)
+    rebuilds: Mapping[str, RebuildSnapshot] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceFacts:
+class ServiceSnapshot:
     """One server at one moment; what is None is not there yet, while it starts.
 
     ``looked_ms`` is when the last look at lags and memory ended; 0 before it.
@@ -110,9 +110,9 @@ class ServiceFacts:
     members: int = 1
     memory: Mapping[str, int] = field(default_factory=dict)
     looked_ms: int = 0
-    commands: CommandFacts | None = None
-    queries: Sequence[QueryFacts] = ()
-    tables: Sequence[TableFacts] = ()
-    reads: ReadFacts | None = None
-    replacements: ReplacementFacts | None = None
+    commands: CommandsSnapshot | None = None
+    queries: Sequence[QuerySnapshot] = ()
+    tables: Sequence[TableSnapshot] = ()
+    reads: ReadsSnapshot | None = None
+    replacements: ReplacementsSnapshot | None = None
     audit: Counts = field(default_factory=dict)

@@ -1,19 +1,19 @@
-"""Gathers the facts of a scrape from the parts of a server; it reads memory only."""
+"""Takes the snapshot for a scrape from the parts of a server; it reads memory only."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
-from ksql.app.metrics.facts import (
-    CommandFacts,
-    QueryFacts,
-    ReadFacts,
-    RebuildFacts,
-    ReplacementFacts,
-    RunFacts,
-    ServiceFacts,
-    TableFacts,
+from ksql.app.metrics.snapshot import (
+    CommandsSnapshot,
+    QuerySnapshot,
+    ReadsSnapshot,
+    RebuildSnapshot,
+    ReplacementsSnapshot,
+    RunSnapshot,
+    ServiceSnapshot,
+    TableSnapshot,
 )
 from ksql.control.engine import records_read, records_to_read
 from ksql.core import KsqlError
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def gather(
+def take_snapshot(
     node: Node,
     observer: Observer,
     version: str,
     now_ms: int,
     unready: Sequence[str],
     requests: Counts,
-) -> ServiceFacts:
-    """Return the facts of this moment; while the node is not up, only that it is not.
+) -> ServiceSnapshot:
+    """Return the snapshot of this moment; while the node is not up, only that it is not.
 
     ``requests`` are the answers of HTTP so far, by route and status.
     """
     if not node.ready.is_set():
-        return ServiceFacts(
+        return ServiceSnapshot(
             version=version,
             service_id=node.settings.text("ksql.service.id"),
             host="",
@@ -52,7 +52,7 @@ def gather(
             requests=requests,
         )
     leads = not node.is_follower and not node.lost
-    return ServiceFacts(
+    return ServiceSnapshot(
         version=version,
         service_id=node.settings.text("ksql.service.id"),
         host=node.replicas.host,
@@ -63,13 +63,13 @@ def gather(
         members=len(node.members.alive()),
         memory=observer.memory,
         looked_ms=observer.looked_ms,
-        commands=CommandFacts(
+        commands=CommandsSnapshot(
             statements=node.services.statements.counts(),
             position=node.log.known,
             lag=observer.command_lag,
             degraded=not node.log.sound,
         ),
-        queries=tuple(query_facts(node, observer)) if leads else (),
+        queries=tuple(query_snapshots(node, observer)) if leads else (),
         tables=tuple(_tables(node, observer)),
         reads=_reads(node),
         replacements=_replacements(node) if leads else None,
@@ -77,12 +77,12 @@ def gather(
     )
 
 
-def query_facts(node: Node, observer: Observer) -> Iterator[QueryFacts]:
+def query_snapshots(node: Node, observer: Observer) -> Iterator[QuerySnapshot]:
     """Yield the persistent queries of the catalog; the node runs them."""
     troubled = node.monitor.troubled
     for query in node.engine.catalog.queries.values():
         state = "ERROR" if query.id in troubled else "RUNNING"
-        yield QueryFacts(
+        yield QuerySnapshot(
             query_id=query.id,
             sink=query.sink,
             kind=query.kind,
@@ -92,12 +92,12 @@ def query_facts(node: Node, observer: Observer) -> Iterator[QueryFacts]:
         )
 
 
-def _run(node: Node, observer: Observer, query: PersistentQuery) -> RunFacts | None:
+def _run(node: Node, observer: Observer, query: PersistentQuery) -> RunSnapshot | None:
     running = node.runner.running.get(query.version)
     if running is None:
         return None
     metrics = running.metrics
-    return RunFacts(
+    return RunSnapshot(
         totals=metrics.totals,
         batches=metrics.batches.histogram(),
         stages=metrics.sizes,
@@ -107,14 +107,14 @@ def _run(node: Node, observer: Observer, query: PersistentQuery) -> RunFacts | N
     )
 
 
-def _tables(node: Node, observer: Observer) -> Iterator[TableFacts]:
+def _tables(node: Node, observer: Observer) -> Iterator[TableSnapshot]:
     """Yield the tables that are kept here; one whose stores are being closed is left out."""
     copies = observer.copies
     for table in node.views.tables():
         query_id = query_id_of(table.source)
         statuses = {part: copies.get((query_id, part)) for part in table.parts}
         try:
-            yield TableFacts(
+            yield TableSnapshot(
                 name=table.source.name,
                 partitions=len(table.parts),
                 missing=table.missing(),
@@ -130,9 +130,9 @@ def _tables(node: Node, observer: Observer) -> Iterator[TableFacts]:
             _log.debug("table_not_shown", extra={"table": table.source.name, "why": str(closed)})
 
 
-def _reads(node: Node) -> ReadFacts:
+def _reads(node: Node) -> ReadsSnapshot:
     metrics = node.reads.metrics
-    return ReadFacts(
+    return ReadsSnapshot(
         requests=metrics.requests.counts(),
         rows=metrics.rows.counts(),
         bytes=metrics.bytes.counts(),
@@ -142,14 +142,14 @@ def _reads(node: Node) -> ReadFacts:
     )
 
 
-def _replacements(node: Node) -> ReplacementFacts:
+def _replacements(node: Node) -> ReplacementsSnapshot:
     metrics = node.upgrade_recorder.metrics
-    return ReplacementFacts(
+    return ReplacementsSnapshot(
         outcomes=metrics.outcomes.counts(),
         gaps=metrics.gaps.histogram(),
         durations=metrics.durations.histogram(),
         rebuilds={
-            query_id: RebuildFacts(records_read(progress), records_to_read(progress))
+            query_id: RebuildSnapshot(records_read(progress), records_to_read(progress))
             for query_id, progress in node.rebuilds.progress.items()
         },
     )
