@@ -88,7 +88,7 @@ class PeakMemory:
     def __init__(self) -> None:
         self.peak_bytes = 0
 
-    def look(self) -> None:
+    def sample(self) -> None:
         self.peak_bytes = max(self.peak_bytes, tree_rss_bytes(os.getpid()))
 
 
@@ -158,7 +158,7 @@ def staged(show: Show, keep: Path | None, tell: Callable[[Site], Sequence[Check]
     """
     began = time.monotonic()
     memory = PeakMemory()
-    with directory(keep) as state, Ticker(1.0, memory.look):
+    with directory(keep) as state, Ticker(1.0, memory.sample):
         with contextlib.ExitStack() as stack:
             starting = time.monotonic()
             with show.doing("starting the service"):

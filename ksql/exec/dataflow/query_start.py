@@ -1,6 +1,6 @@
 """The stored plan of a query, and where it says that the query begins to read its topics.
 
-The plan keeps it as its setting ``auto.offset.reset``: ``earliest``, ``latest``, or a time.
+The setting ``auto.offset.reset`` of the plan is ``earliest``, ``latest``, or a time.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def test_ps_and_proc_agree_about_a_child(monkeypatch, tmp_path):
 
 def test_the_peak_stays():
     peak = frame.PeakMemory()
-    peak.look()
+    peak.sample()
     assert peak.peak_bytes > 1_000_000
     peak.peak_bytes = highest = 2**60
-    peak.look()
+    peak.sample()
     assert peak.peak_bytes == highest

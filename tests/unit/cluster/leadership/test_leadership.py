@@ -543,7 +543,7 @@ def test_fenced_server_does_not_release_the_leadership_of_another(world):
 def test_every_claim_names_the_queries_that_do_not_run(world):
     one = world.server("one")
     one.acquire()
-    one.problemd = lambda: {"CTAS_T_4": "ERROR"}
+    one.troubled = lambda: {"CTAS_T_4": "ERROR"}
     one.beat()
     one.confirm()
     troubled = (("CTAS_T_4", "ERROR"),)
