@@ -89,6 +89,7 @@ class PeakMemory:
         self.peak_bytes = 0
 
     def sample(self) -> None:
+        """Take what the processes occupy now, if that is more than ever before."""
         self.peak_bytes = max(self.peak_bytes, tree_rss_bytes(os.getpid()))
 
 
