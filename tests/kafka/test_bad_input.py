@@ -132,7 +132,7 @@ def test_clients_queries_end_when_their_topic_is_no_longer_the_one_they_read(
     monkeypatch.setattr(topic_watch, "GONE_S", 2.0)  # no broker comes up here
     look, looks = topic_watch.TopicWatch.poll, Counter[str]()
     monkeypatch.setattr(
-        topic_watch.TopicWatch, "look", lambda watch: (look(watch), looks.update(["look"]))
+        topic_watch.TopicWatch, "poll", lambda watch: (look(watch), looks.update(["look"]))
     )
     texts = [
         f"SELECT * FROM {scene.src} EMIT CHANGES;",
