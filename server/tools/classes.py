@@ -1,18 +1,20 @@
-"""Writes the archive of the classes of Spark's JVM: a service runs one query of each kind."""
+"""Writes the archives of the classes of both JVMs: a service runs one query of each kind."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from ksql.core import KsqlError
 from ksql.core.process import jar_files
-from ksql.kafka import Admin, KafkaSettings
+from ksql.kafka import Admin, KafkaSettings, embedded
 from ksql.kafka.embedded import EmbeddedBroker
-from ksql.spark.session import WRITE, JvmHome, SparkRuntime, SparkSettings, forget_others
+from ksql.spark import session
+from ksql.spark.session import JvmHome, SparkRuntime, SparkSettings
 from server.cli.client import Client, Row, ServerFailure, Unreachable
 from server.demo.site import service
 
@@ -41,20 +43,29 @@ class NoResults(KsqlError):
         super().__init__(f"The queries gave no results within {_PATIENCE_S:.0f} s")
 
 
-def write(stand: JvmHome, folder: Path) -> None:
-    """Run a service in the folder until its queries have results, and keep what its JVM writes.
+def write(stand: JvmHome, broker: Path, folder: Path) -> None:
+    """Run a service in the folder until its queries have results, and keep what its JVMs write.
 
     Raises: FAILURES.
     """
-    written = stand.folder / f"writing-{os.getpid()}.jsa"
-    os.environ[WRITE] = str(written)
-    try:
+    broker.parent.mkdir(parents=True, exist_ok=True)
+    with _written(embedded.WRITE, broker), _written(session.WRITE, stand.archive):
         _run_and_end(folder)
-        written.replace(stand.archive)
+    session.forget_others(stand)
+    embedded.forget_other_archives(broker)
+
+
+@contextlib.contextmanager
+def _written(variable: str, archive: Path) -> Iterator[None]:
+    """Have the JVM that looks at this variable write an archive; it is kept if all went well."""
+    written = archive.with_name(f"writing-{os.getpid()}.jsa")
+    os.environ[variable] = str(written)
+    try:
+        yield
+        written.replace(archive)
     finally:
-        del os.environ[WRITE]
+        del os.environ[variable]
         written.unlink(missing_ok=True)
-    forget_others(stand)
 
 
 def _run_and_end(folder: Path) -> None:

@@ -10,6 +10,7 @@ from ksql.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ksql.core.process import lease
     from ksql.core.process.child import Child
+    from ksql.core.process.class_archive import *
     from ksql.core.process.jars import *
     from ksql.core.process.jvm import *
     from ksql.core.process.lease import *
@@ -20,6 +21,7 @@ else:
         __name__,
         {
             "child": "Child",
+            "class_archive": "QUIET compared java_identity",
             "jars": "Jar JarSet LOCK cache_dir jar_dir jar_files locked present sha256",
             "jvm": "Java as_admin find_java",
             "lease": "Lease NotLeader",

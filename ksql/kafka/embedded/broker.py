@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -15,8 +16,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ksql.core import StartError, StartupTimeout, cpu_seconds
-from ksql.core.process import FileLock, find_java, jar_files
+from ksql.core.process import FileLock, Java, find_java, jar_files
 from ksql.kafka.embedded.broker_config import server_properties
+from ksql.kafka.embedded.class_archive import WRITE, archive_of, archive_options
 from ksql.kafka.embedded.jvm_child import (
     HOST,
     EmbeddedJvm,
@@ -28,6 +30,7 @@ from ksql.kafka.logs import CLIENT_LOG
 
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 6.0
+_WRITE_SECONDS = 60.0  # with an archive of its classes
 _POLL_SECONDS = 0.02
 _TRIES = 3
 _DISK_FULL = "No space left on device"
@@ -68,7 +71,8 @@ class EmbeddedBroker(EmbeddedJvm):
     """
 
     def __init__(self, data_dir: Path, port: int | None = None, heap_mb: int = 384) -> None:
-        super().__init__(data_dir, "broker", heap_mb, _STOP_SECONDS)
+        stop_s = _WRITE_SECONDS if WRITE in os.environ else _STOP_SECONDS
+        super().__init__(data_dir, "broker", heap_mb, stop_s)
         self._port = port
         self._owner = FileLock(self._dir / "owner.lock")
         self._bootstrap = ""
@@ -94,7 +98,7 @@ class EmbeddedBroker(EmbeddedJvm):
         self._stopping = False
         try:
             self._await_predecessor()
-            self._bootstrap = self._start_on_free_port(self._java(java, jars))
+            self._bootstrap = self._start_on_free_port(java, jars)
         except BaseException:
             self.stop()
             raise
@@ -112,7 +116,7 @@ class EmbeddedBroker(EmbeddedJvm):
         self._end_process()
         try:
             self._await_predecessor()
-            self._start_on_free_port(self._java(find_java(), jar_files("broker")))
+            self._start_on_free_port(find_java(), jar_files("broker"))
         except BaseException:
             self._end_process()
             raise
@@ -148,12 +152,14 @@ class EmbeddedBroker(EmbeddedJvm):
 
     # --- the start, step by step ------------------------------------------------------------------
 
-    def _start_on_free_port(self, command: list[str]) -> str:
+    def _start_on_free_port(self, java: Java, jars: list[Path]) -> str:
         """Start it on a port found free; try another if that is taken before Kafka binds it."""
+        archive = archive_of(java.path, jars)
+        command = self._java(java, jars, *archive_options(archive, os.environ))
         for attempt in range(1, _TRIES + 1):
             port, controller_port = self._ports()
             self._write_settings(port, controller_port)
-            self._format(command)
+            self._format(self._java(java, jars, *archive_options(archive, {})))
             self._spawn([*command, "kafka.Kafka", self._properties.name])
             try:
                 self._await_ready(port)

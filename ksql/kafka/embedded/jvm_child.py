@@ -84,9 +84,9 @@ class EmbeddedJvm:
         text = log_properties(self.log_file.relative_to(self._dir))
         (self._dir / _LOG_SETTINGS).write_text(text, encoding="utf-8")
 
-    def _java(self, java: Java, jars: Iterable[object]) -> list[str]:
-        """Return the beginning of its command, up to the class to run."""
-        options = java_options(self._heap_mb, Path(_LOG_SETTINGS))
+    def _java(self, java: Java, jars: Iterable[object], *more: str) -> list[str]:
+        """Return the beginning of its command, up to the class to run; ``more``: its options."""
+        options = [*java_options(self._heap_mb, Path(_LOG_SETTINGS)), *more]
         return [str(java.path), *options, "-cp", os.pathsep.join(map(str, jars))]
 
     def _spawn(self, command: list[str]) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -23,13 +22,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ksql.core.process import cache_dir
+from ksql.core.process import QUIET, cache_dir, compared, java_identity
 from ksql.spark.session.source import SOURCE_JAR
 
 WRITE: Final = "KSQL_SPARK_ARCHIVE"
 """Environment: the file that the JVM shall write its classes to when it ends."""
 _FOLDER = "spark"
-_QUIET = "-Xlog:cds*=off"  # an archive that does not fit is no trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +60,9 @@ class JvmHome:
     def options(self, environ: Mapping[str, str]) -> tuple[str, ...]:
         """Return the JVM's options: to write the archive if that is asked for, else to use it."""
         if written := environ.get(WRITE):
-            return (_QUIET, f'"-XX:ArchiveClassesAtExit={written}"')
+            return (QUIET, f'"-XX:ArchiveClassesAtExit={written}"')
         if self.archive.exists():
-            return (_QUIET, f'"-XX:SharedArchiveFile={self.archive}"')
+            return (QUIET, f'"-XX:SharedArchiveFile={self.archive}"')
         return ()
 
 
@@ -73,8 +71,8 @@ def shared_stand(jars: Sequence[Path]) -> JvmHome:
     digest = hashlib.sha256(repr((str(_pyspark()), version("pyspark"))).encode())
     with os.scandir(_pyspark() / "jars") as entries:  # in the folder's order, as Java takes them
         for jar in (*entries, *jars, SOURCE_JAR):
-            digest.update(_compared(jar).encode())
-    for code in (SOURCE_JAR.read_bytes(), _java().encode()):
+            digest.update(compared(jar).encode())
+    for code in (SOURCE_JAR.read_bytes(), java_identity().encode()):
         digest.update(code)
     return JvmHome(cache_dir() / _FOLDER / digest.hexdigest()[:16], jars)
 
@@ -105,26 +103,8 @@ def _prepare(stand: JvmHome) -> None:
             (stand.home / part).symlink_to(_pyspark() / part)
 
 
-def _compared(jar: os.PathLike[str]) -> str:
-    """Return what Java compares of a jar before it takes an archive.
-
-    Source: HotSpot, SharedClassPathEntry::validate.
-    """
-    seen = os.stat(jar)  # noqa: PTH116 entries of a folder as well as paths
-    return f"{os.fspath(jar)}\t{seen.st_size}\t{int(seen.st_mtime)}\n"
-
-
 def _pyspark() -> Path:
     spec = find_spec("pyspark")
     assert spec is not None  # noqa: S101 it is one of our packages
     assert spec.origin is not None  # noqa: S101 and no namespace
     return Path(spec.origin).parent
-
-
-def _java() -> str:
-    """Return the identity of the Java in use: its place, and its release file if it has one."""
-    home = os.environ.get("JAVA_HOME")
-    executable = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
-    path = executable.resolve()
-    release = path.parent.parent / "release"
-    return f"{path}\n{release.read_text('utf-8') if release.is_file() else ''}"

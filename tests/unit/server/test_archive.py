@@ -16,29 +16,35 @@ def stand(tmp_path, monkeypatch):
     return shared_stand(fetched)
 
 
-def test_it_is_written_once(stand, monkeypatch):
+def test_both_are_written_once(stand, monkeypatch, tmp_path):
     written: list[JvmHome] = []
 
-    def write(to, folder):
+    def write(to, broker, folder):
         assert folder.is_dir()
         written.append(to)
-        to.archive.touch()
+        for file in (to.archive, broker):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
 
     monkeypatch.setattr(classes, "write", write)
     assert [archive.main(), archive.main()] == [0, 0]
     assert written == [stand]
+    [broker] = tmp_path.glob("broker/*/classes.jsa")
+    broker.unlink()
+    assert archive.main() == 0
+    assert written == [stand, stand]
 
 
 @pytest.mark.parametrize(
     "error", [StartError("Kafka cannot be started", detail="its port"), OSError("disk full")]
 )
 def test_a_failure_is_shown_in_a_line(stand, monkeypatch, capsys, error):
-    def write(_to, _folder):
+    def write(*_):
         raise error
 
     monkeypatch.setattr(classes, "write", write)
     assert archive.main() == 1
     shown = capsys.readouterr().err
-    assert "Spark starts slowly" in shown
+    assert "Spark and Kafka start slowly" in shown
     assert str(error).split("\n", 1)[0] in shown
     assert not stand.archive.exists()

@@ -1,0 +1,35 @@
+"""What a JVM compares before it takes an archive of classes.
+
+Java maps the classes of a program from such a file instead of reading and checking them, if class
+path and Java are those that wrote it; else it starts as if there were none.
+
+Source: JEP 350, Dynamic CDS Archives.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+QUIET: Final = "-Xlog:cds*=off"
+"""An option: an archive that does not fit is no trouble."""
+
+
+def compared(jar: os.PathLike[str]) -> str:
+    """Return a line with what Java compares of a jar: a path, or an entry of a folder.
+
+    Source: HotSpot, SharedClassPathEntry::validate.
+    """
+    seen = os.stat(jar)  # noqa: PTH116 entries of a folder as well as paths
+    return f"{os.fspath(jar)}\t{seen.st_size}\t{int(seen.st_mtime)}\n"
+
+
+def java_identity(java: Path | None = None) -> str:
+    """Return the place of a Java, by default of the one in use, and its release file if any."""
+    home = os.environ.get("JAVA_HOME")
+    in_use = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
+    path = (java or in_use).resolve()
+    release = path.parent.parent / "release"
+    return f"{path}\n{release.read_text('utf-8') if release.is_file() else ''}"
