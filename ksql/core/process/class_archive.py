@@ -1,7 +1,7 @@
-"""What a JVM compares before it takes an archive of classes.
+"""The archive of a JVM's classes: the facts that Java compares before it takes one.
 
-Java maps the classes of a program from such a file instead of reading and checking them, if class
-path and Java are those that wrote it; else it starts as if there were none.
+Java maps the classes of a program from such a file. It need not read and check them then. Class
+path and Java must be those that wrote it; else the JVM starts as if there were none.
 
 Source: JEP 350, Dynamic CDS Archives.
 """
