@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -61,6 +62,23 @@ def test_a_reader_knows_after_a_restart_who_has_written_what(desk, start, runtim
         each.stop()
     restarted = forgotten(runtime, specs)
     for spec in restarted:
+        assert start(spec).await_idle(desk.ends(*spec.topics))
+    assert assert_by_time(desk, sources, sink) == 2 * STEPS
+
+
+def test_ranges_of_another_topic_are_left_out(desk, start, runtime):
+    """A candidate writes a topic of its own first: its ranges are none of the common topic."""
+    specs, sources, sink = queries(desk, mosts=(20, 7, 1000))
+    for number, source in enumerate(sources):
+        backlog(desk, source, number * 1000)
+    for each, source in zip([start(spec) for spec in specs[:2]], sources, strict=True):
+        assert each.await_idle(desk.ends(source))
+        each.stop()
+    for file in desk.folder.rglob(FILE):
+        lines = file.read_text().splitlines(keepends=True)
+        candidate = json.loads(lines[-1]) | {"topic": "candidate", "number": 1, "until": 1}
+        file.write_text("".join([json.dumps(candidate) + "\n", *lines]))
+    for spec in forgotten(runtime, specs):
         assert start(spec).await_idle(desk.ends(*spec.topics))
     assert assert_by_time(desk, sources, sink) == 2 * STEPS
 

@@ -74,7 +74,7 @@ final class Upstreams {
         if (!isShared && !Progress.hasReaders(query)) {
             return;
         }
-        List<SharedTopic.Portion> known = file.read();
+        List<SharedTopic.Portion> known = file.read(sink);
         if (!known.isEmpty()) {
             Progress.restore(query, known, cut.writtenEnds(sink), isRerun);
             save();
@@ -87,7 +87,7 @@ final class Upstreams {
     private void save() {
         SharedTopic.Portion portion = Progress.takeUnsaved(query);
         if (portion != null && ranges != null) {
-            ranges.add(portion, Progress.written(query));
+            ranges.add(sink, portion, Progress.written(query));
         }
     }
 

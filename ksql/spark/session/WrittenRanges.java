@@ -1,6 +1,5 @@
 package ksql;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -46,8 +45,12 @@ final class WrittenRanges {
         return new WrittenRanges(isLocal ? Path.of(place.getPath()).resolve("../..").normalize().resolve(NAME) : null);
     }
 
-    /** What was written, in its order; the last one has no {@code to} if its batch was not finished. */
-    List<SharedTopic.Portion> read() {
+    /**
+     * What was written to that topic, in its order; the last one has no {@code to} if its batch was not finished.
+     *
+     * <p>A candidate writes a topic of its own before the cut-over.
+     */
+    List<SharedTopic.Portion> read(String topic) {
         List<SharedTopic.Portion> portions = new ArrayList<>();
         if (file == null || !Files.exists(file)) {
             return portions;
@@ -55,10 +58,14 @@ final class WrittenRanges {
         try {
             for (String line : Files.readAllLines(file)) {
                 lines++;
+                JsonNode each = JSON.readTree(line);
+                if (!each.path("topic").asText(topic).equals(topic)) {
+                    continue;
+                }
                 if (!portions.isEmpty() && portions.get(portions.size() - 1).to() == null) {
                     portions.remove(portions.size() - 1);
                 }
-                portions.add(parsed(line));
+                portions.add(parsed(each));
             }
         } catch (IOException | IllegalArgumentException problem) {
             LOG.warn("{} is left out from line {} on", file, lines, problem);
@@ -67,31 +74,32 @@ final class WrittenRanges {
     }
 
     /** Adds what was begun or written; writes all that counts if there are many lines. */
-    void add(SharedTopic.Portion portion, Collection<SharedTopic.Portion> all) {
+    void add(String topic, SharedTopic.Portion portion, Collection<SharedTopic.Portion> all) {
         if (file == null) {
             return;
         }
         try {
             if (++lines > MOST_LINES) {
-                rewrite(all);
+                rewrite(topic, all);
             }
-            Files.writeString(file, printed(portion), StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            Files.writeString(file, printed(topic, portion), StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         } catch (IOException problem) {
             throw new UncheckedIOException(problem);
         }
     }
 
-    private void rewrite(Collection<SharedTopic.Portion> all) throws IOException {
+    private void rewrite(String topic, Collection<SharedTopic.Portion> all) throws IOException {
         StringBuilder text = new StringBuilder();
-        all.forEach(each -> text.append(printed(each)));
+        all.forEach(each -> text.append(printed(topic, each)));
         Path next = file.resolveSibling(NAME + ".next");
         Files.writeString(next, text);
         Files.move(next, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
         lines = all.size() + 1;
     }
 
-    private static String printed(SharedTopic.Portion portion) {
-        ObjectNode line = JSON.createObjectNode().put("version", VERSION).put("number", portion.number())
+    private static String printed(String topic, SharedTopic.Portion portion) {
+        ObjectNode line = JSON.createObjectNode().put("version", VERSION).put("topic", topic)
+            .put("number", portion.number())
             .put("writer", portion.writer()).put("until", portion.until()).put("alone", portion.alone())
             .put("since", portion.since()).put("asOf", portion.asOf())
             .put("from", PartitionOffsets.print(portion.from()));
@@ -101,20 +109,15 @@ final class WrittenRanges {
         return line + "\n";
     }
 
-    private static SharedTopic.Portion parsed(String line) {
-        try {
-            JsonNode each = JSON.readTree(line);
-            if (each.path("version").asInt() != VERSION) {
-                throw new IllegalArgumentException(line);
-            }
-            return new SharedTopic.Portion(
-                each.get("writer").asText(), each.get("until").asLong(),
-                PartitionOffsets.parse(each.get("from").asText()),
-                each.has("to") ? PartitionOffsets.parse(each.get("to").asText()) : null,
-                each.get("alone").asBoolean(), each.get("since").asLong(), each.get("asOf").asLong(),
-                each.get("number").asLong());
-        } catch (JsonProcessingException problem) {
-            throw new IllegalArgumentException(line, problem);
+    private static SharedTopic.Portion parsed(JsonNode each) {
+        if (each.path("version").asInt() != VERSION) {
+            throw new IllegalArgumentException(each.toString());
         }
+        return new SharedTopic.Portion(
+            each.get("writer").asText(), each.get("until").asLong(),
+            PartitionOffsets.parse(each.get("from").asText()),
+            each.has("to") ? PartitionOffsets.parse(each.get("to").asText()) : null,
+            each.get("alone").asBoolean(), each.get("since").asLong(), each.get("asOf").asLong(),
+            each.get("number").asLong());
     }
 }
