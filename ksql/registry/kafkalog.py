@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import KsqlError, StartError
-from ksql.kafka import Journal, OpenTransaction, ProducerFenced
+from ksql.kafka import Journal, KafkaRefused, OpenTransaction, ProducerFenced
 from ksql.kafka.producers import CommitInDoubt
 from ksql.registry.records import Change, UnreadableRecord, decode, encode
 from ksql.registry.store import NotWritten
@@ -89,7 +89,8 @@ class KafkaSchemaLog:
         entries = [encode(change) for change in changes]
         try:
             self._journal.append(entries)
-        except ProducerFenced as shut_out:
+        except (ProducerFenced, KafkaRefused) as shut_out:
+            # refused: the transaction is aborted, as when another writer comes in the middle of it
             self._journal.release()
             raise NotWritten(shut_out) from shut_out
         except CommitInDoubt as doubt:

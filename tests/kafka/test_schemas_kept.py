@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from ksql.kafka.admin import Admin
-from ksql.kafka.errors import KafkaUnreachable, ProducerFenced
+from ksql.kafka.errors import KafkaRefused, KafkaUnreachable, ProducerFenced
 from ksql.kafka.producers.record_writer import CommitInDoubt
 from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.reader import Reader
@@ -147,6 +147,29 @@ def test_two_servers_that_write_in_the_same_instant_are_both_answered(kafka):
 
 def place_of(entry):
     return entry.subject, entry.version
+
+
+def test_a_commit_that_kafka_refuses_is_tried_again(kafka, monkeypatch):
+    """A broker may answer so when another writer comes in the middle of it."""
+    topic = unique("_schemas")
+    store = opened(kafka, topic)
+    commit = TransactionalSender._commit
+    refused: list[TransactionalSender] = []
+
+    def refuse(sender):
+        if not refused:
+            refused.append(sender)
+            sender._abort()
+            raise KafkaRefused("Kafka transaction failed", "EndTxn commit failed")
+        commit(sender)
+
+    monkeypatch.setattr(TransactionalSender, "_commit", refuse)
+    assert Subjects(store).register("s", avro("a")).id == 1
+    assert len(refused) == 1
+    again = opened(kafka, topic)
+    assert Subjects(again).entries() == Subjects(store).entries()
+    for each in (store, again):
+        each.close()
 
 
 @pytest.mark.parametrize("counts", [True, False])
