@@ -60,10 +60,11 @@ class BrowseRequest:
     limit: int = 100
 
     @property
-    def is_last(self) -> bool:
-        """Whether the last records of each partition are wanted; of more offsets are counted."""
+    def last(self) -> int:
+        """How many of the last records of each partition are wanted; 0: others, or too many."""
         stronger = self.offsets is not None or self.time_ms is not None
-        return not stronger and -MOST_RECORDS <= (self.offset or 0) < 0
+        count = 0 if stronger else -(self.offset or 0)
+        return count if 0 < count <= MOST_RECORDS else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,8 @@ def browse(
     Raises: UnknownPartition for a partition that the topic does not have; what reading raises.
     """
     chosen = spans(ask, extents)
-    if ask.is_last and ask.offset is not None:
-        chosen = _with_last(chosen, -ask.offset, feeds)
+    if ask.last:
+        chosen = _with_last(chosen, ask.last, feeds)
     waiting = {place: span.start for place, span in chosen.items() if span.start < span.end}
     read = _read(waiting, chosen, feeds, ask.limit) if waiting else {}
     records = _first(read, ask.limit)

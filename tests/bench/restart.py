@@ -19,6 +19,7 @@ from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.spark.checkpoint import checkpoint
 from ksql.spark.query.internals import batches_after
+from tests.bench.producing import produce
 from tests.bench.report import Result
 from tests.bench.site import EARLIEST, PATIENCE_S, Site, Stuck, site
 
@@ -127,12 +128,7 @@ def _produce(site: Site, keys: Iterator[int]) -> None:
     producer = site.producer(**{"linger.ms": 20})
     for key in keys:
         note = f'{{"NOTE":"{chance.randbytes(_NOTE_BYTES // 2).hex()}"}}'.encode()
-        while True:
-            try:
-                producer.produce("noted", note, key.to_bytes(8, "big"))
-                break
-            except BufferError:
-                producer.poll(0.1)
+        produce(producer, "noted", note, key.to_bytes(8, "big"))
     producer.flush()
 
 

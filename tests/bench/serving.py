@@ -23,6 +23,7 @@ from ksql.http.connections import listen
 from server.app import behind_http
 from tests.bench.alone import alone, say
 from tests.bench.load import Target, loaded
+from tests.bench.producing import produce
 from tests.bench.site import Site, Stuck, site
 
 CONNECTIONS = 32
@@ -81,12 +82,7 @@ def _fill(running: Site, url: str, count: int) -> None:
     producer = running.producer(**{"linger.ms": 20})
     for number in range(count):
         value = b'{"A":%d,"NAME":"the name of %d"}' % (number, number)
-        while True:
-            try:
-                producer.produce("pulled", value, b"key%07d" % number)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        produce(producer, "pulled", value, b"key%07d" % number)
     producer.flush()
     with httpx.Client(base_url=url, timeout=60) as client:
         for number in Random(1).sample(range(count), 20):

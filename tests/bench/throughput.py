@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from tests.bench.producing import produce
 from tests.bench.report import Result, Spread
 from tests.bench.site import EARLIEST, EVERY_CHANGE, Site, Usage
 from tests.bench.statements import (
@@ -59,12 +60,7 @@ class Input:
             key, value = order(number, customer)
             if encode is not None:
                 value = encode(order_row(number, customer))
-            while True:
-                try:
-                    producer.produce(self.name, value, key)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
+            produce(producer, self.name, value, key)
             total = self.totals[customer]
             total[0] += 1
             total[1] += number % AMOUNTS

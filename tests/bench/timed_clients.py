@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Producer, TopicPartition
 
 from tests.bench.load import Target, loaded_until
+from tests.bench.producing import produce
 
 _PATIENCE_S = 120.0
 _TURN_S = 0.01
@@ -124,12 +125,7 @@ def _producer(bootstrap: str) -> Producer:
 
 
 def _produce(producer: Producer, topic: str, value: bytes, number: int, time_ms: int) -> None:
-    while True:
-        try:
-            producer.produce(topic, value, partition=number % 4, timestamp=time_ms)
-            return
-        except BufferError:
-            producer.poll(0.1)
+    produce(producer, topic, value, partition=number % 4, timestamp=time_ms)
 
 
 def watch_topic(bootstrap: str, topic: str, ends: Sequence[tuple[int, int]], over: Any) -> Series:

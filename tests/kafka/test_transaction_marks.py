@@ -117,7 +117,7 @@ def test_rows_are_deleted_under_exactly_once(server, http, writer, browse):
     http.ksql(f"DELETE FROM {writer.topic} WHERE K = 'a';")
     await_counts(("Quay", 2))
     writer.begin("d", value=b'{"S":"Mill"}')
-    http.ksql(f"DELETE FROM {writer.topic} WHERE K = 'b';")  # it lies behind an open transaction
+    http.ksql(f"DELETE FROM {writer.topic} WHERE K = 'b';")  # an open transaction is before it
     assert browse(writer.topic) == ({"a": 4, "b": 1, "c": 2}, 5, 5)
     writer.commit()
     await_counts(("Mill", 1), ("Quay", 1))

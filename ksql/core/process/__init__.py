@@ -21,7 +21,7 @@ else:
         __name__,
         {
             "child": "Child",
-            "class_archive": "QUIET compared java_identity",
+            "class_archive": "ARCHIVE_NAME archive_options compared java_identity",
             "jars": "Jar JarSet LOCK cache_dir jar_dir jar_files locked present sha256",
             "jvm": "Java as_admin find_java",
             "lease": "Lease NotLeader",

@@ -13,8 +13,15 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-QUIET: Final = "-Xlog:cds*=off"
-"""An option: an archive that does not fit is no trouble."""
+ARCHIVE_NAME: Final = "classes.jsa"
+_QUIET: Final = "-Xlog:cds*=off"  # an archive that does not fit is no trouble
+
+
+def archive_options(archive: Path, written: str | None) -> list[str]:
+    """Return the JVM's options: to write an archive to that file, else to use one if it exists."""
+    if written:
+        return [_QUIET, f"-XX:ArchiveClassesAtExit={written}"]
+    return [_QUIET, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
 
 
 def compared(jar: os.PathLike[str]) -> str:

@@ -16,9 +16,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from ksql.core import StartError, StartupTimeout, cpu_seconds
-from ksql.core.process import FileLock, Java, find_java, jar_files
+from ksql.core.process import FileLock, Java, archive_options, find_java, jar_files
 from ksql.kafka.embedded.broker_config import server_properties
-from ksql.kafka.embedded.class_archive import WRITE, archive_of, archive_options
+from ksql.kafka.embedded.class_archive import WRITE, archive_of
 from ksql.kafka.embedded.jvm_child import (
     HOST,
     EmbeddedJvm,
@@ -155,11 +155,11 @@ class EmbeddedBroker(EmbeddedJvm):
     def _start_on_free_port(self, java: Java, jars: list[Path]) -> str:
         """Start it on a port found free; try another if that is taken before Kafka binds it."""
         archive = archive_of(java.path, jars)
-        command = self._java(java, jars, *archive_options(archive, os.environ))
+        command = self._java(java, jars, *archive_options(archive, os.environ.get(WRITE)))
         for attempt in range(1, _TRIES + 1):
             port, controller_port = self._ports()
             self._write_settings(port, controller_port)
-            self._format(self._java(java, jars, *archive_options(archive, {})))
+            self._format(self._java(java, jars, *archive_options(archive, None)))
             self._spawn([*command, "kafka.Kafka", self._properties.name])
             try:
                 self._await_ready(port)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.process import QUIET, cache_dir, compared, java_identity
+from ksql.core.process import ARCHIVE_NAME, cache_dir, compared, java_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 WRITE: Final = "KSQL_BROKER_ARCHIVE"
 """Environment: the file that the broker shall write its classes to when it ends."""
 _FOLDER: Final = "broker"
-_NAME: Final = "classes.jsa"
 
 
 def archive_of(java: Path, jars: Sequence[Path]) -> Path:
@@ -26,18 +25,11 @@ def archive_of(java: Path, jars: Sequence[Path]) -> Path:
     digest = hashlib.sha256(java_identity(java).encode())
     for jar in jars:
         digest.update(compared(jar).encode())
-    return cache_dir() / _FOLDER / digest.hexdigest()[:16] / _NAME
-
-
-def archive_options(archive: Path, environ: Mapping[str, str]) -> list[str]:
-    """Return the JVM's options: to write the archive if that is asked for, else to use it."""
-    if written := environ.get(WRITE):
-        return [QUIET, f"-XX:ArchiveClassesAtExit={written}"]
-    return [QUIET, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+    return cache_dir() / _FOLDER / digest.hexdigest()[:16] / ARCHIVE_NAME
 
 
 def forget_other_archives(archive: Path) -> None:
     """Remove the archives of other Javas and class paths; a JVM keeps what it has mapped."""
-    for each in archive.parent.parent.glob(f"*/{_NAME}"):
+    for each in archive.parent.parent.glob(f"*/{ARCHIVE_NAME}"):
         if each != archive:
             each.unlink()

@@ -142,7 +142,7 @@ public class KafkaRanges implements TableProvider {
             if (gate != null) {
                 waitAt(gate, stream);
             }
-            return new RangeStream(stream, ranges, ways, WrittenRanges.of(checkpoint));
+            return new RangeStream(stream, ranges, ways, checkpoint);
         }
     }
 
@@ -166,12 +166,12 @@ public class KafkaRanges implements TableProvider {
         private final int emptyBatch;
         private final Upstreams upstreams;
         private final Rest rest;
-        private final WrittenRanges written;
+        private final String checkpoint;
         private volatile Offset begin;
         private Look waiting;
         private boolean isRestored;
 
-        RangeStream(KafkaMicroBatchStream kafka, boolean ranges, Ways ways, WrittenRanges written) {
+        RangeStream(KafkaMicroBatchStream kafka, boolean ranges, Ways ways, String checkpoint) {
             this.kafka = kafka;
             this.ranges = ranges;
             cut = ways.cut();
@@ -179,7 +179,7 @@ public class KafkaRanges implements TableProvider {
             emptyBatch = ways.emptyBatch();
             upstreams = ways.upstreams();
             rest = ways.rest();
-            this.written = written;
+            this.checkpoint = checkpoint;
         }
 
         @Override
@@ -232,7 +232,7 @@ public class KafkaRanges implements TableProvider {
 
         private void restore(boolean isRerun) {
             if (!isRestored) { // Spark plans a batch that it runs again more than once
-                upstreams.restore(written, cut, isRerun);
+                upstreams.restore(checkpoint, cut, isRerun);
                 isRestored = true;
             }
         }

@@ -303,17 +303,11 @@ public final class Progress {
             } else {
                 known.beside(isWatched(query));
                 known.endsBefore = ends;
-                known.unsaved =
-                    known.isNoted(query) ? known.portion(known.fresh.end(known.plannedUntil), ends, null) : null;
+                known.unsaved = isNoted(query) ? known.portion(known.fresh.end(known.plannedUntil), ends, null) : null;
                 known.batches++;
             }
             Progress.class.notifyAll();
         }
-    }
-
-    /** Whether it counts what the query writes. Of one that writes alone only its backlog does: others may come. */
-    private boolean isNoted(String query) {
-        return !sink.isEmpty() && (doneUntil != ALL || isShared(query));
     }
 
     /** States what the query has written up to some time. */
@@ -590,10 +584,10 @@ public final class Progress {
         return known != null && QUERIES.values().stream().anyMatch(known::isBeside);
     }
 
-    /** Whether it has not come to the end of its inputs yet, as far as is known. */
-    public static synchronized boolean isBehind(String query) {
+    /** Whether it counts what the query writes. Of one that writes alone only its backlog does: others may come. */
+    static synchronized boolean isNoted(String query) {
         Progress known = QUERIES.get(query);
-        return known != null && known.doneUntil != ALL;
+        return known != null && !known.sink.isEmpty() && (known.doneUntil != ALL || isShared(query));
     }
 
     /** What the queries say that write what this one reads; theirs is what those before them say. */

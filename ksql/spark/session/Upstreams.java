@@ -63,18 +63,19 @@ final class Upstreams {
     /**
      * Restores what the query has written to a topic that others write, too, or read; keeps what it will write.
      *
+     * @param source the folder of its source in the checkpoint, as Spark names it
      * @param isRerun whether its last batch is half done
      */
-    void restore(WrittenRanges file, TimeCut cut, boolean isRerun) {
+    void restore(String source, TimeCut cut, boolean isRerun) {
         if (sink.isEmpty() || cut == null) {
             return;
         }
-        ranges = file;
+        ranges = WrittenRanges.of(source, sink);
         boolean isShared = Progress.isShared(query);
         if (!isShared && !Progress.hasReaders(query)) {
             return;
         }
-        List<SharedTopic.Portion> known = file.read(sink);
+        List<SharedTopic.Portion> known = ranges.read();
         if (!known.isEmpty()) {
             Progress.restore(query, known, cut.writtenEnds(sink), isRerun);
             save();
@@ -87,7 +88,7 @@ final class Upstreams {
     private void save() {
         SharedTopic.Portion portion = Progress.takeUnsaved(query);
         if (portion != null && ranges != null) {
-            ranges.add(sink, portion, Progress.written(query));
+            ranges.add(portion, () -> Progress.written(query));
         }
     }
 
@@ -109,19 +110,14 @@ final class Upstreams {
         boolean isShared = Progress.isShared(query);
         boolean mayHide = Progress.hasReaders(query) && (transactions || isShared);
         Map<TopicPartition, Long> written = null;
-        if (Progress.isInBatch(query) && (mayHide || isNoted())) {
+        if (Progress.isInBatch(query) && (mayHide || Progress.isNoted(query))) {
             written = cut.writtenEnds(sink);
         }
         Progress.done(query, written, mayHide, now);
         save();
-        if (written != null && !mayHide && !isNoted()) {
+        if (written != null && !mayHide && !Progress.isNoted(query)) {
             cut.releaseEnds();
         }
-    }
-
-    /** Whether it counts what this query writes in a batch. */
-    private boolean isNoted() {
-        return !sink.isEmpty() && (Progress.isBehind(query) || Progress.isShared(query));
     }
 
     Seen look() {
@@ -162,7 +158,7 @@ final class Upstreams {
     }
 
     void planned(long until, boolean batch, TimeCut cut) {
-        boolean stated = batch && (isNoted() || Progress.hasReaders(query));
+        boolean stated = batch && (Progress.isNoted(query) || Progress.hasReaders(query));
         Progress.planned(query, until, stated ? cut.writtenEnds(sink) : batch ? Map.of() : null);
         save();
     }

@@ -13,6 +13,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
+import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -32,25 +33,27 @@ final class WrittenRanges {
     private static final Logger LOG = LoggerFactory.getLogger(WrittenRanges.class);
 
     private final Path file;
+    private final String topic;
     private int lines;
 
-    private WrittenRanges(Path file) {
+    private WrittenRanges(Path file, String topic) {
         this.file = file;
-    }
-
-    /** @param source the folder of a source in a checkpoint, as Spark names it */
-    static WrittenRanges of(String source) {
-        URI place = new org.apache.hadoop.fs.Path(source).toUri(); // it may have blanks and percent signs
-        boolean isLocal = place.getScheme() == null || place.getScheme().equals("file");
-        return new WrittenRanges(isLocal ? Path.of(place.getPath()).resolve("../..").normalize().resolve(NAME) : null);
+        this.topic = topic;
     }
 
     /**
-     * What was written to that topic, in its order; the last one has no {@code to} if its batch was not finished.
-     *
-     * <p>A candidate writes a topic of its own before the cut-over.
+     * @param source the folder of a source in a checkpoint, as Spark names it
+     * @param topic what the query writes now; a candidate writes a topic of its own before the cut-over
      */
-    List<SharedTopic.Portion> read(String topic) {
+    static WrittenRanges of(String source, String topic) {
+        URI place = new org.apache.hadoop.fs.Path(source).toUri(); // it may have blanks and percent signs
+        boolean isLocal = place.getScheme() == null || place.getScheme().equals("file");
+        Path file = isLocal ? Path.of(place.getPath()).resolve("../..").normalize().resolve(NAME) : null;
+        return new WrittenRanges(file, topic);
+    }
+
+    /** What was written to the topic, in its order; the last one has no {@code to} if its batch was not finished. */
+    List<SharedTopic.Portion> read() {
         List<SharedTopic.Portion> portions = new ArrayList<>();
         if (file == null || !Files.exists(file)) {
             return portions;
@@ -74,30 +77,30 @@ final class WrittenRanges {
     }
 
     /** Adds what was begun or written; writes all that counts if there are many lines. */
-    void add(String topic, SharedTopic.Portion portion, Collection<SharedTopic.Portion> all) {
+    void add(SharedTopic.Portion portion, Supplier<? extends Collection<SharedTopic.Portion>> all) {
         if (file == null) {
             return;
         }
         try {
             if (++lines > MOST_LINES) {
-                rewrite(topic, all);
+                rewrite(all.get());
             }
-            Files.writeString(file, printed(topic, portion), StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            Files.writeString(file, printed(portion), StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         } catch (IOException problem) {
             throw new UncheckedIOException(problem);
         }
     }
 
-    private void rewrite(String topic, Collection<SharedTopic.Portion> all) throws IOException {
+    private void rewrite(Collection<SharedTopic.Portion> all) throws IOException {
         StringBuilder text = new StringBuilder();
-        all.forEach(each -> text.append(printed(topic, each)));
+        all.forEach(each -> text.append(printed(each)));
         Path next = file.resolveSibling(NAME + ".next");
         Files.writeString(next, text);
         Files.move(next, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
         lines = all.size() + 1;
     }
 
-    private static String printed(String topic, SharedTopic.Portion portion) {
+    private String printed(SharedTopic.Portion portion) {
         ObjectNode line = JSON.createObjectNode().put("version", VERSION).put("topic", topic)
             .put("number", portion.number())
             .put("writer", portion.writer()).put("until", portion.until()).put("alone", portion.alone())

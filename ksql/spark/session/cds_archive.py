@@ -22,7 +22,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ksql.core.process import QUIET, cache_dir, compared, java_identity
+from ksql.core.process import (
+    ARCHIVE_NAME,
+    archive_options,
+    cache_dir,
+    compared,
+    java_identity,
+)
 from ksql.spark.session.source import SOURCE_JAR
 
 WRITE: Final = "KSQL_SPARK_ARCHIVE"
@@ -50,7 +56,7 @@ class JvmHome:
     @property
     def archive(self) -> Path:
         """Return the file of the archive, which need not be there."""
-        return self.folder / "classes.jsa"
+        return self.folder / ARCHIVE_NAME
 
     @property
     def class_path(self) -> tuple[Path, ...]:
@@ -59,11 +65,8 @@ class JvmHome:
 
     def options(self, environ: Mapping[str, str]) -> tuple[str, ...]:
         """Return the JVM's options: to write the archive if that is asked for, else to use it."""
-        if written := environ.get(WRITE):
-            return (QUIET, f'"-XX:ArchiveClassesAtExit={written}"')
-        if self.archive.exists():
-            return (QUIET, f'"-XX:SharedArchiveFile={self.archive}"')
-        return ()
+        options = archive_options(self.archive, environ.get(WRITE))
+        return tuple(f'"{option}"' for option in options)
 
 
 def shared_stand(jars: Sequence[Path]) -> JvmHome:

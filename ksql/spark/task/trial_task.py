@@ -27,7 +27,7 @@ from ksql.spark.task.task_input import portions
 from ksql.spark.task.tasklog import TaskLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyarrow import RecordBatch
     from pyspark.sql import SparkSession
@@ -93,34 +93,39 @@ def run(
         ranges if spec.reader is not None else (),
         reading_s=limit_s / 2,
     )
-    with scheduling_pool(session, _POOL):
-        if not _within(limit_s, session, f"trial of {spec.name}", task.start):
-            raise TrialFailed(spec.query_id, _TOO_SLOW.format(limit_s))
-        _within(limit_s, session, f"loading of {spec.name}", WarmTask(task_environment(spec)).start)
+    with (
+        scheduling_pool(session, _POOL),
+        _limited(session, f"trial of {spec.name}", limit_s) as cut,
+    ):
+        try:
+            task.start(session)
+        except Exception as problem:
+            if cut.is_set():
+                raise TrialFailed(spec.query_id, _TOO_SLOW.format(limit_s)) from problem
+            raise
+        try:
+            WarmTask(task_environment(spec)).start(session)
+        except Exception:
+            if not cut.is_set():
+                raise
 
 
-def _within(
-    limit_s: float, session: SparkSession, group: str, job: Callable[[SparkSession], None]
-) -> bool:
-    """Run a Spark job and cancel it after that time; return whether it has ended by itself."""
-    context, cut_short = session.sparkContext, Event()
+@contextmanager
+def _limited(session: SparkSession, group: str, limit_s: float) -> Iterator[Event]:
+    """Cancel the jobs that are started inside after that time; the event is set then."""
+    context, cut = session.sparkContext, Event()
 
-    def cut() -> None:
-        cut_short.set()
+    def cancel() -> None:
+        cut.set()
         context.cancelJobGroup(group)
 
-    limit = Timer(limit_s, cut)
-    limit.start()
-    try:
-        with _group(session, group):
-            job(session)
-    except Exception:
-        if not cut_short.is_set():
-            raise
-        return False
-    finally:
-        limit.cancel()
-    return True
+    limit = Timer(limit_s, cancel)
+    with _group(session, group):
+        limit.start()
+        try:
+            yield cut
+        finally:
+            limit.cancel()
 
 
 def silenced(environment: TaskEnvironment) -> TaskEnvironment:

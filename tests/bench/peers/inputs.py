@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from tests.bench.producing import produce
 from tests.bench.statements import order
 
 PARTITIONS = 4
@@ -95,12 +96,7 @@ def write(bootstrap: str, topic: str, rows: Iterator[tuple[bytes, bytes, int]]) 
         }
     )
     for key, value, timestamp in rows:
-        while True:
-            try:
-                producer.produce(topic, value, key, timestamp=timestamp)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        produce(producer, topic, value, key, timestamp=timestamp)
     if left := producer.flush(_FLUSH_S):
         raise TimeoutError(f"{topic}: {left} records were not accepted")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Producer
 
+from tests.bench.producing import produce
 from tests.bench.statements import order
 
 _NOISE_BYTES = 1 << 20
@@ -61,11 +62,6 @@ def written(bootstrap: str, topic: str, orders: Orders) -> Producer:
     producer.init_transactions()
     producer.begin_transaction()
     for key, value in orders.numbered():
-        while True:
-            try:
-                producer.produce(topic, value, key)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        produce(producer, topic, value, key)
     producer.flush()
     return producer

@@ -4,13 +4,10 @@ import os
 
 import pytest
 
-from ksql.core.process import QUIET
-from ksql.kafka.embedded.class_archive import (
-    WRITE,
-    archive_of,
-    archive_options,
-    forget_other_archives,
-)
+from ksql.core.process import archive_options
+from ksql.kafka.embedded.class_archive import archive_of, forget_other_archives
+
+QUIET = "-Xlog:cds*=off"
 
 
 @pytest.fixture(autouse=True)
@@ -47,12 +44,12 @@ def test_each_class_path_and_java_has_its_own(jars, java):
 
 def test_it_is_used_if_it_is_there_and_written_if_that_is_asked_for(jars, java):
     archive = archive_of(java, jars)
-    assert archive_options(archive, {}) == []
-    assert archive_options(archive, {WRITE: "new"}) == [QUIET, "-XX:ArchiveClassesAtExit=new"]
+    assert archive_options(archive, None) == []
+    assert archive_options(archive, "new") == [QUIET, "-XX:ArchiveClassesAtExit=new"]
     archive.parent.mkdir(parents=True)
     archive.touch()
-    assert archive_options(archive, {}) == [QUIET, f"-XX:SharedArchiveFile={archive}"]
-    assert archive_options(archive, {WRITE: "new"}) == [QUIET, "-XX:ArchiveClassesAtExit=new"]
+    assert archive_options(archive, None) == [QUIET, f"-XX:SharedArchiveFile={archive}"]
+    assert archive_options(archive, "new") == [QUIET, "-XX:ArchiveClassesAtExit=new"]
 
 
 def test_those_of_other_class_paths_go(jars, java):
