@@ -372,14 +372,18 @@ class QuerySupervisor:
             failures = tuple(self._failures)
             if self._stopped:
                 return Status(State.STOPPED, failures)
-            query = self._query
-            if self._start_locked or (
-                self._next_try is None and query is not None and self._does(query)
-            ):
+            if self._start_locked or self._before_first_start() or self._does():
                 return Status(State.RUNNING, failures)
             return Status(State.ERROR, failures or self._current_failure())
 
-    def _does(self, query: StreamingQuery) -> bool:
+    def _before_first_start(self) -> bool:
+        """Whether no start of it has ended yet, well or badly: after a restart many queue."""
+        return self._query is None and self._next_try is None and not self._failures
+
+    def _does(self) -> bool:
+        query = self._query
+        if self._next_try is not None or query is None:
+            return False
         return query.isActive or self._asked_to_end  # then it returns at once
 
     def totals(self) -> Totals:
@@ -470,8 +474,9 @@ class QuerySupervisor:
                 self._attempt = 0
 
     def _settled(self) -> bool:
-        looked = self._query is not None and has_looked(self._query)
-        return looked or self._last_batch() != self._batch_at_start
+        if self._query is None:
+            return False
+        return has_looked(self._query) or self._last_batch() != self._batch_at_start
 
     def _last_batch(self) -> int | None:
         return checkpoint.last_committed(self.place.checkpoint)

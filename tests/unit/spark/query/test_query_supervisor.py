@@ -15,7 +15,7 @@ from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.spark.checkpoint import checkpoint_topics, incarnations
 from ksql.spark.query.query_supervisor import QuerySupervisor
-from ksql.spark.query.spec import QueryDriver, QuerySpec, RetryPolicy, State
+from ksql.spark.query.spec import QueryDriver, QuerySpec, RetryPolicy, State, Status
 from ksql.spark.session.jvm_supervisor import SparkRestarting
 from tests.waits import PATIENCE_S
 
@@ -194,10 +194,29 @@ def test_a_slow_start_holds_up_neither_its_watch_nor_its_status(desk):
     query = desk.query()
     query.start_soon()
     query.supervise()
-    assert query.status().state is State.ERROR
+    assert query.status().state is State.RUNNING
     gate.set()
     query.await_first_attempt(10)
     assert query.status().state is State.RUNNING
+
+
+def test_a_query_that_waits_for_its_first_start_has_not_failed_and_has_not_started(desk):
+    desk.begun(0)
+    desk.finished(0)  # before the server restarted
+    gate = threading.Event()
+    desk.problems = [OSError("disk")]
+    prepare = desk.prepare
+    desk.prepare = lambda: gate.wait(10) and prepare()
+    query = desk.query()
+    assert query.status() == Status(State.RUNNING, ())
+    query.start_soon()
+    assert query.status() == Status(State.RUNNING, ())
+    assert not query.has_started()
+    gate.set()
+    query.await_first_attempt(10)
+    assert query.status().state is State.ERROR
+    assert query.status().last_error == "disk"
+    assert query.has_started()
 
 
 def test_a_query_stopped_while_it_starts_does_not_live_on(desk):
