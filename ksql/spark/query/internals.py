@@ -40,7 +40,8 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
     committed, and come a second time after a restart. So does setting the query's state while a
     batch is being planned: Spark then interrupts itself and leaves the batch's job running. Before
     each batch, and only there, Spark's loop looks for an error of its helper threads; this sets
-    one, and waits. A loop that sleeps until its next trigger is interrupted: no batch can begin.
+    one, and waits. A loop that rests in its source is released, one that sleeps until its next
+    trigger is interrupted: no batch can begin.
 
     Returns: False if the batch outlasts the time.
     Raises: an error of ``LOST`` if Spark's process has gone, or this Spark has no such place.
@@ -52,12 +53,14 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
         end = jvm.java.util.concurrent.CancellationException("stopped between two batches")
         inner.errorNotifier().markError(end)
         deadline = time.monotonic() + timeout_s
+        jvm.ksql.Rest.release(query.name)
         while not inner.awaitTermination(_ms(min(deadline - time.monotonic(), _LOOK_S))):
             if _sleeps(query):
                 query.stop()
                 return True
             if time.monotonic() >= deadline:
                 return False
+            jvm.ksql.Rest.release(query.name)  # it may have begun to rest meanwhile
     except StreamingQueryException:
         return True  # the end that was set, or one that came before
     return True
@@ -76,7 +79,8 @@ def _ms(seconds: float) -> int:
 def bound_batches(session: SparkSession, query: StreamingQuery, records: int) -> bool:
     """Set the most records of the batches that are planned from now on.
 
-    The source's own option counts for as long as the query runs.
+    The source's own option counts for as long as the query runs. A trigger that rests has the bound
+    of its beginning, so it ends.
 
     Returns: False if this Spark has no such place, or is gone.
     """
@@ -90,6 +94,7 @@ def bound_batches(session: SparkSession, query: StreamingQuery, records: int) ->
         while keys.hasNext():
             sources = sources.updated(keys.next(), limit)
         getattr(inner, "uniqueSources_$eq")(sources)
+        jvm.ksql.Rest.release(query.name)
     except LOST:
         return False
     return True

@@ -103,6 +103,7 @@ STAGE = "stage-"
 """What the reports about a stage's state are called, with its number."""
 LOOK_S = 1.0
 _WINDOW_S = 30.0
+_RESTED: Final = "restedMs"
 _LARGE: Final = 1000
 """A batch of fewer records is mostly the work that any batch is."""
 
@@ -210,12 +211,13 @@ class QueryMetrics:
         rows_in, before = _read(batch["numInputRows"], seen), self.totals
         errors = sum(report.get("errors") or 0 for report in seen.values())
         counted = late_of(seen)._replace(read=rows_in, dropped=errors)
+        began_ms = _millis(batch["timestamp"]) + _rested_ms(batch)
         self.totals = before._replace(
             rows_in=before.rows_in + rows_in,
             rows_out=before.rows_out + ((seen.get("totals") or {}).get("produced") or 0),
             errors=before.errors + errors,
-            last_ms=_millis(batch["timestamp"]) if rows_in else before.last_ms,
-            recent=self._lately.add(_millis(batch["timestamp"]), counted),
+            last_ms=began_ms if rows_in else before.last_ms,
+            recent=self._lately.add(began_ms, counted),
             late=before.late + counted.late,
         )
         took_ms = self._count_time(batch, rows_in)
@@ -228,17 +230,16 @@ class QueryMetrics:
             self.totals = self.totals._replace(bytes_in=(self.totals.bytes_in or 0) + read)
         ahead = ingest.get("ahead")
         if ahead is not None and ahead > (before.ahead_ms or 0):
-            self.totals = self.totals._replace(
-                ahead_ms=ahead, ahead_since_ms=_millis(batch["timestamp"])
-            )
+            self.totals = self.totals._replace(ahead_ms=ahead, ahead_since_ms=began_ms)
 
     def _count_time(self, batch: Mapping[str, Any], rows_in: int) -> int:
         """Count how long a batch took; return it in ms, 0 for a trigger without a batch."""
         durations = batch.get("durationMs") or {}
-        took_ms: int = durations.get("triggerExecution") or 0
+        rested_ms = _rested_ms(batch)
+        took_ms = max((durations.get("triggerExecution") or 0) - rested_ms, 0)
         if "addBatch" in durations:
             self.batches.add(took_ms / 1000)
-            began_ms = _millis(batch["timestamp"])
+            began_ms = _millis(batch["timestamp"]) + rested_ms
             self.totals = self.totals._replace(finished_ms=began_ms + took_ms)
             finished_span("batch", (began_ms, began_ms + took_ms), _described(batch, rows_in))
         return took_ms
@@ -269,6 +270,12 @@ def _described(batch: Mapping[str, Any], rows_in: int) -> dict[str, str | int]:
         "batch": batch.get("batchId") or 0,
         "batch.records_in": rows_in,
     }
+
+
+def _rested_ms(batch: Mapping[str, Any]) -> int:
+    """Return how long the trigger waited for something to do before its batch began."""
+    sources = batch.get("sources") or ()
+    return sum(int((source.get("metrics") or {}).get(_RESTED) or 0) for source in sources)
 
 
 def _millis(timestamp: str) -> int:

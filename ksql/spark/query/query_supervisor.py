@@ -377,14 +377,12 @@ class QuerySupervisor:
             return Status(State.ERROR, failures or self._current_failure())
 
     def _before_first_start(self) -> bool:
-        """Whether no start of it has ended yet, well or badly: after a restart many queue."""
+        """Return whether no start of it has ended yet: after a restart many wait."""
         return self._query is None and self._next_try is None and not self._failures
 
     def _does(self) -> bool:
-        query = self._query
-        if self._next_try is not None or query is None:
-            return False
-        return query.isActive or self._asked_to_end  # then it returns at once
+        query = self._query if self._next_try is None else None
+        return query is not None and (query.isActive or self._asked_to_end)  # then it returns
 
     def totals(self) -> Totals:
         """Return the counts of records read and written since this server began."""

@@ -2,7 +2,9 @@ package ksql;
 
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -53,6 +55,8 @@ public class KafkaRanges implements TableProvider {
     private static final String EMPTY_BATCH = "emptyBatch";
     private static final String NO_OFFSETS = "{}";
     static final String GATE = "gate";
+    /** Of the metrics of a trigger: how long it waited for something to do, in ms. */
+    private static final String RESTED = "restedMs";
     static final StructType SCHEMA = new StructType()
         .add("topic", DataTypes.StringType)
         .add("partition", DataTypes.IntegerType)
@@ -167,6 +171,7 @@ public class KafkaRanges implements TableProvider {
         private final Upstreams upstreams;
         private final Rest rest;
         private final String checkpoint;
+        private final Map<String, Offset> parsed = Collections.synchronizedMap(new LastOffsets());
         private volatile Offset begin;
         private Look waiting;
         private boolean isRestored;
@@ -189,7 +194,7 @@ public class KafkaRanges implements TableProvider {
 
         @Override
         public Offset deserializeOffset(String json) {
-            return kafka.deserializeOffset(json);
+            return parsed.computeIfAbsent(json, kafka::deserializeOffset);
         }
 
         @Override
@@ -258,7 +263,7 @@ public class KafkaRanges implements TableProvider {
                     return start;
                 }
                 end = turn < found.until()
-                    ? kafka.deserializeOffset(cut.before(turn, start.json(), end.json(), most)) : end;
+                    ? deserializeOffset(cut.before(turn, start.json(), end.json(), most)) : end;
                 upstreams.planned(turn, !end.equals(start), cut);
             } else {
                 upstreams.planned(found.until(), false, cut);
@@ -288,7 +293,7 @@ public class KafkaRanges implements TableProvider {
             long until = Progress.ALL;
             if (!end.equals(latest) || !seen.isFree()) {
                 TimeCut.End found = cut.end(start.json(), latest.json(), most, seen);
-                end = kafka.deserializeOffset(found.offsets());
+                end = deserializeOffset(found.offsets());
                 until = found.until();
             }
             boolean isTimed = until == Progress.ALL && !end.equals(start) && upstreams.isWatched();
@@ -298,7 +303,7 @@ public class KafkaRanges implements TableProvider {
 
         private Offset clipped(Offset start, Offset end) {
             boolean whole = until == null || start == null || end == null;
-            return whole ? end : kafka.deserializeOffset(until.clipped(start.json(), end.json()));
+            return whole ? end : deserializeOffset(until.clipped(start.json(), end.json()));
         }
 
         @Override
@@ -320,12 +325,15 @@ public class KafkaRanges implements TableProvider {
         @Override
         public Map<String, String> metrics(Optional<Offset> consumed) {
             upstreams.done(cut); // Spark asks right after a batch: its readers need not wait for the next one
-            return kafka.metrics(consumed.map(offset -> kafka.deserializeOffset(offset.json())));
+            Map<String, String> metrics = new HashMap<>(
+                kafka.metrics(consumed.map(offset -> deserializeOffset(offset.json()))));
+            metrics.put(RESTED, String.valueOf(rest.takeRestedMs()));
+            return metrics;
         }
 
         @Override
         public void commit(Offset end) {
-            kafka.commit(kafka.deserializeOffset(end.json()));
+            kafka.commit(deserializeOffset(end.json()));
         }
 
         @Override
@@ -371,6 +379,21 @@ public class KafkaRanges implements TableProvider {
         @Override
         public String toString() {
             return "KafkaRanges of " + kafka;
+        }
+    }
+
+    /** The offsets that Spark has had parsed lately: it has the same ones parsed several times for each trigger. */
+    private static final class LastOffsets extends LinkedHashMap<String, Offset> {
+        private static final long serialVersionUID = 1;
+        private static final int KEPT = 4;
+
+        LastOffsets() {
+            super(2 * KEPT, 0.75f, true);
+        }
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Offset> eldest) {
+            return size() > KEPT;
         }
     }
 

@@ -239,6 +239,7 @@ public final class Progress {
         Progress known = QUERIES.get(query);
         if (known != null) {
             boolean mayBeHidden = written != null && mayHide;
+            boolean isNews = mayBeHidden || known.inBatch || known.stopped || known.starting;
             if (mayBeHidden) {
                 known.written = written;
                 known.writtenAtMs = nowMs;
@@ -257,7 +258,9 @@ public final class Progress {
             }
             known.stopped = false;
             known.starting = false;
-            Progress.class.notifyAll();
+            if (isNews) {
+                Progress.class.notifyAll();
+            }
         }
     }
 
@@ -290,6 +293,7 @@ public final class Progress {
     public static synchronized void planned(String query, long until, Map<TopicPartition, Long> ends) {
         Progress known = QUERIES.get(query);
         if (known != null) {
+            boolean isNews = ends != null || !known.isIdle(query) || until != known.target;
             known.plannedUntil = known.fresh.isStep(until) ? ALL : until;
             known.inBatch = ends != null;
             known.turn.leave();
@@ -306,8 +310,15 @@ public final class Progress {
                 known.unsaved = isNoted(query) ? known.portion(known.fresh.end(known.plannedUntil), ends, null) : null;
                 known.batches++;
             }
-            Progress.class.notifyAll();
+            if (isNews || known.doneUntil != ALL) {
+                Progress.class.notifyAll();
+            }
         }
+    }
+
+    /** Whether it had processed all, writes a topic alone, and nobody waits for its next look. */
+    private boolean isIdle(String query) {
+        return doneUntil == ALL && !inBatch && !isShared(query) && !isUnlooked(wanted);
     }
 
     /** States what the query has written up to some time. */

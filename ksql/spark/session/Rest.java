@@ -1,23 +1,26 @@
 package ksql;
 
+import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The rest of a query that has nothing to do: until its trigger's next moment, or until there may be something.
+ * The rest of a query that has nothing to do: until there may be something, or for a second.
  *
  * <p>A query that looked and found nothing need not look again before records arrive or those
- * upstream of it go on; then it begins its batch at once instead of at that moment.
+ * upstream of it go on. It rests within Spark's trigger: a trigger that finds nothing costs a
+ * millisecond, and hundreds of queries have them.
  */
-final class Rest {
+public final class Rest {
     /** A query with longer pauses is to have them. */
     private static final long LONGEST_MS = 100;
-    /** So much of the pause is left to Spark, which ends queries and states their status in it. */
-    private static final long LEFT_MS = 10;
     /** It looks by itself all the same: for new partitions, and for topics that are gone. */
     private static final long LOOK_MS = 1_000;
+    /** Those that rest now, by the names of their queries; guarded by the lock of {@link Progress}. */
+    private static final Map<String, Rest> RESTING = new HashMap<>();
 
+    private final String query;
     private final long triggerMs;
     private final Upstreams upstreams;
     private final Arrivals arrivals;
@@ -27,17 +30,33 @@ final class Rest {
     private long lookedMs;
     private boolean off;
     private boolean woken;
+    private boolean released;
+    private long restedMs;
 
-    private Rest(long triggerMs, Upstreams upstreams, Arrivals arrivals) {
+    private Rest(String query, long triggerMs, Upstreams upstreams, Arrivals arrivals) {
+        this.query = query;
         this.triggerMs = triggerMs;
         this.upstreams = upstreams;
         this.arrivals = arrivals;
-        off = triggerMs <= LEFT_MS || triggerMs > LONGEST_MS;
+        off = triggerMs <= 0 || triggerMs > LONGEST_MS;
     }
 
-    /** Reads the options of a source: {@code triggerMs} is its trigger's interval. */
+    /** Reads the options of a source: {@code triggerMs} is its trigger's interval, {@code restName} its query. */
     static Rest of(CaseInsensitiveStringMap options, Upstreams upstreams) {
-        return new Rest(options.getLong("triggerMs", 0), upstreams, Arrivals.of(Consumers.settings(options)));
+        return new Rest(
+            options.getOrDefault("restName", ""), options.getLong("triggerMs", 0), upstreams,
+            Arrivals.of(Consumers.settings(options)));
+    }
+
+    /** Has a query that rests end its trigger without a look: it is to end, or to have other limits. */
+    public static void release(String query) {
+        synchronized (Progress.class) {
+            Rest resting = RESTING.get(query);
+            if (resting != null) {
+                resting.released = true;
+                Progress.class.notifyAll();
+            }
+        }
     }
 
     /** There is no trigger with an interval. */
@@ -55,24 +74,62 @@ final class Rest {
         }
     }
 
-    /** Waits; returns whether the look before holds still. */
+    /** Waits until a look is due; returns whether the trigger is to end without one. */
     boolean holds(String from) {
-        long now = System.currentTimeMillis();
         woken = false;
-        if (off || !from.equals(start) || now - lookedMs > LOOK_MS) {
+        if (off || !from.equals(start)) {
             return false;
         }
-        long next = now / triggerMs * triggerMs + triggerMs;
+        long since = System.nanoTime();
+        begin();
         try {
-            woken = arrivals.await(ends, this::isChanged, next - LEFT_MS);
-            return !woken;
+            return !isLookDue();
         } catch (InterruptedException end) {
             throw Consumers.interrupted(end);
+        } finally {
+            leave();
+            restedMs += (System.nanoTime() - since) / 1_000_000;
         }
     }
 
+    /** How long it has rested since this was called before, in ms. */
+    long takeRestedMs() {
+        long rested = restedMs;
+        restedMs = 0;
+        return rested;
+    }
+
+    private void begin() {
+        synchronized (Progress.class) {
+            released = false;
+            RESTING.put(query, this);
+        }
+    }
+
+    private void leave() {
+        synchronized (Progress.class) {
+            RESTING.remove(query, this);
+        }
+    }
+
+    /** Some changes come with time and wake nobody: so it sees in each interval whether there are any. */
+    private boolean isLookDue() throws InterruptedException {
+        long until = lookedMs + LOOK_MS;
+        for (long now = System.currentTimeMillis(); now < until; now = System.currentTimeMillis()) {
+            woken = arrivals.await(ends, this::isChanged, Math.min(now + triggerMs, until));
+            if (released) {
+                woken = false;
+                return false;
+            }
+            if (woken) {
+                return true;
+            }
+        }
+        return true;
+    }
+
     private boolean isChanged() {
-        return upstreams.isWanted() || !seen.equals(upstreams.look());
+        return released || upstreams.isWanted() || !seen.equals(upstreams.look());
     }
 
     /** Whether something ended its wait: a look that finds nothing all the same is followed by another wait. */

@@ -29,11 +29,13 @@ public final class Until {
     /** Moves the end of the query of that name, of those that have one. */
     public static void move(String query, String offsets) {
         MOVED.put(query, offsets);
+        Rest.release(query);
     }
 
     /** Has the query end where it was stated. */
     public static void forget(String query) {
         MOVED.remove(query);
+        Rest.release(query);
     }
 
     /** Reads the options of a source; null if the query has no end. */

@@ -67,6 +67,7 @@ def kafka_source(
         "includeHeaders": "true",
         "groupIdPrefix": spec.application,
         "triggerMs": str(spec.trigger_ms),
+        "restName": spec.name,
     }
     if spec.chain:
         queries = dict(spec.chain)

@@ -123,6 +123,19 @@ def test_batches_are_timed_and_a_trigger_without_one_is_not(monkeypatch):
     assert metrics.totals.finished_ms == ended
 
 
+def test_the_rest_before_a_batch_is_none_of_it(monkeypatch):
+    rested = {
+        **batch(1),
+        "durationMs": {"triggerExecution": 900, "addBatch": 150},
+        "sources": [{"metrics": {"restedMs": "700"}}],
+    }
+    metrics = tallied(monkeypatch, rested)
+    began = query_metrics._millis(batch(1)["timestamp"]) + 700
+    assert metrics.batches.histogram().sum_s == 0.2
+    assert metrics.totals.last_ms == began
+    assert metrics.totals.finished_ms == began + 200
+
+
 def test_bytes_and_late_records_add_up(monkeypatch):
     late = {"held": [], "late": 2, "worst": None}
     metrics = tallied(
