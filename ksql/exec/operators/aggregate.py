@@ -181,9 +181,10 @@ class AggregateProcessor(PausingProcessor):
         state = self.folds.init() if stored is None else self.folds.complete(stored)
         bounds = () if self.windows is None else (start, start + self.windows.size_ms)
         group = FoldedGroup(space, state, tuple(keys.unpack(packed)), bounds)
-        group.stored = stored is not None
+        group.shown = group.stored = stored is not None
         if stored is not None and self.keep_old:
             group.row = self._row(group, logged_before)
+            group.shown = group.row is not None
         return group
 
     def _apply(self, record: Record, state: State, log: LogError) -> bool:
@@ -234,10 +235,10 @@ class AggregateProcessor(PausingProcessor):
 class FoldedGroup:
     """A group (of a window) while its records are folded; ``row`` is what its consumers know.
 
-    ``stored``: the store has it.
+    ``stored``: the store has it. ``shown``: consumers know a row of it, whether or not it is kept.
     """
 
-    __slots__ = ("bounds", "changed", "key", "row", "space", "state", "stored")
+    __slots__ = ("bounds", "changed", "key", "row", "shown", "space", "state", "stored")
 
     def __init__(self, space: bytes, state: State, key: Row, bounds: Row) -> None:
         self.space = space
@@ -247,3 +248,4 @@ class FoldedGroup:
         self.row: Row | None = None
         self.changed = False
         self.stored = False
+        self.shown = False

@@ -66,12 +66,17 @@ class ExpiringProcessor(AggregateProcessor):
         call.write()
 
     def _changes(self, visits: Iterable[_Visit], log: LogError) -> Iterator[Record]:
-        """Return what consumers see of the visits of groups."""
+        """Return what consumers see of the visits of groups.
+
+        A row that begins and leaves within a commit interval was never seen, and is not deleted.
+        """
         for group, record, gone in visits:
             if gone:
-                yield record._replace(row=None, old=group.row)
-                group.row = None
+                if group.shown:
+                    yield record._replace(row=None, old=group.row)
+                group.row, group.shown = None, False
             elif (change := self._change(group, record, log)) is not None:
+                group.shown = change.row is not None
                 yield change
 
     def _each(self, records: Sequence[Record], call: _Call, log: LogError) -> Iterator[_Visit]:

@@ -247,6 +247,22 @@ def test_one_change_per_interval_leads_to_the_same_rows(events, ttl):
     assert rows == {unpack(key)[0]: row for key, row in model.rows.items()}
 
 
+@pytest.mark.parametrize("keep_old", [False, True])
+def test_a_row_that_nobody_has_seen_is_not_deleted(keep_old):
+    """It begins and leaves within one commit interval, so its topic knows nothing of it."""
+    processor = expiring(COUNT, intervals=CommitIntervals(1_000), keep_old=keep_old)
+    batches = [
+        in_sequence([*at("a", 1), *at("b", 50)]),
+        in_sequence([*at("c", 70), *at("d", 90)]),
+        in_sequence([*at("d", 91), *at("e", 2_000), *at("f", 2_100)]),
+    ]
+    assert run(processor, batches) == [
+        [("b", (1,), 50)],
+        [("b", None, 70), ("d", (1,), 90)],
+        [("d", (2,), 91), ("d", None, 2_000), ("f", (1,), 2_100)],
+    ]
+
+
 # --- another RETENTION_MS, or one that is new
 
 
