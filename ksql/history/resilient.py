@@ -176,6 +176,12 @@ class ResilientLedger:
         """Return the upgrade of that id; None if there is none, or while the ledger is away."""
         return self._read(lambda ledger: ledger.upgrade(upgrade_id), None)
 
+    @property
+    def waiting(self) -> int:
+        """How many entries are not written yet."""
+        with self._changed:
+            return self._waiting()
+
     def flush(self, limit_seconds: float) -> bool:
         """Wait until everything taken is written; False if that did not happen in time."""
         with self._changed:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ksql.kafka import processing_log, topic_watch
     from ksql.kafka.admin import *
     from ksql.kafka.errors import (
+        CLIENT_ERRORS,
         KafkaRefused,
         KafkaUnreachable,
         OffsetsGone,
@@ -36,8 +37,8 @@ else:
         __name__,
         {
             "admin": "Admin Identity StableEnd",
-            "errors": "KafkaRefused KafkaUnreachable OffsetsGone ProducerFenced UnknownTopic "
-            "WriteFailed",
+            "errors": "CLIENT_ERRORS KafkaRefused KafkaUnreachable OffsetsGone ProducerFenced "
+            "UnknownTopic WriteFailed",
             "groups": "GroupMember Groups",
             "journal": "Entry Journal OpenTransaction",
             "leadership_log": "KafkaLeadershipLog LeadershipRecord",

@@ -11,9 +11,12 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ksql.core import KsqlError, ServerError
+from ksql.core import KsqlError, ServerError, Tally
 
 T = TypeVar("T")
+
+CLIENT_ERRORS: Final = Tally(500)
+"""The errors of this process' clients: by what the client does, and by the name of the error."""
 
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 2.0
@@ -251,6 +254,7 @@ def retrying(
             return call(max(end - time.monotonic(), 0.1), tries)
         except KafkaException as problem:
             error = error_of(problem)
+            CLIENT_ERRORS.add("request", error.name())
             if not (is_retriable(error) or (known_topic and is_unknown_topic(error))):
                 raise translated(error, topic, what) from problem
             if time.monotonic() + wait_s >= end:
@@ -268,9 +272,13 @@ class LastError:
     server does rarely.
     """
 
+    client = "consumer"
+    """What the client does, as ``CLIENT_ERRORS`` calls it."""
+
     def __init__(self) -> None:
         self.text = ""
 
     def note(self, error: KafkaError) -> None:
-        """Take an error: the client's callback."""
+        """Take and count an error: the client's callback."""
         self.text = error.str()
+        CLIENT_ERRORS.add(self.client, error.name())

@@ -22,7 +22,7 @@ from confluent_kafka import (
 
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka.admin import Administrative
-from ksql.kafka.errors import error_of, retrying
+from ksql.kafka.errors import LastError, error_of, retrying
 from ksql.kafka.logs import CLIENT_LOG
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ class GroupMember:
             "enable.auto.commit": False,
             "auto.offset.reset": "latest",
         }
-        consumer = Consumer(self._settings.consumer(**more), logger=CLIENT_LOG)
+        config = {**self._settings.consumer(**more), "error_cb": LastError().note}
+        consumer = Consumer(config, logger=CLIENT_LOG)
         consumer.subscribe([self._topic], on_assign=_rest)
         return consumer
 

@@ -19,6 +19,7 @@ SHOWN = {
     for suffix in SUFFIXES.get(metric.kind, ("",))
 }
 FROM_PROMETHEUS = {"instance", "job", "le"}
+"""Its labels; ``up`` is its own metric of what it scrapes."""
 
 
 def alerts():
@@ -46,7 +47,7 @@ def expressions():
 @pytest.mark.parametrize(("expression", "shown"), [*expressions()])
 def test_metrics_and_labels_are_there(expression, shown):
     names = re.findall(r"\bksql_\w+", expression)
-    assert names
+    assert names or expression.startswith("up{")
     assert set(names) <= set(SHOWN)
     labels = {label for name in names for label in SHOWN[name].labels} | FROM_PROMETHEUS
     grouped = {
@@ -57,6 +58,13 @@ def test_metrics_and_labels_are_there(expression, shown):
     matched = set(re.findall(r"[{,](\w+)[!=]~?=?\"", expression))
     named = set(re.findall(r"\{\{\s*(\w+)\s*\}\}", shown))
     assert grouped | matched | named <= labels
+
+
+def test_a_server_that_is_gone_raises_an_alert():
+    """It has no series of its own any more, and Prometheus names it by its job."""
+    config = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text("utf-8"))
+    [job] = config["scrape_configs"]
+    assert f'up{{job="{job["job_name"]}"}} == 0' in [rule["expr"] for rule in alerts()]
 
 
 def test_alerts_and_panels_have_names_of_their_own():

@@ -69,6 +69,9 @@ class Families:
 
     def counts(self, name: str, counts: Counts, *first: str) -> None:
         """Add a counter's values by their labels, all of which begin with ``first``."""
+        for labels in BY_NAME[name].begin:
+            if labels not in counts:
+                self.put(name, 0, *first, *labels)
         for labels, count in counts.items():
             self.put(name, count, *first, *labels)
 
@@ -135,11 +138,16 @@ def _server(to: Families, snapshot: ServiceSnapshot) -> None:
     for reason in snapshot.unready:
         to.put("ksql_unready_reason", 1, reason)
     to.counts("ksql_http_requests", snapshot.requests)
-    to.counts("ksql_audit_records", snapshot.audit)
+    if snapshot.audit is not None:
+        to.counts("ksql_audit_records", snapshot.audit)
+    to.counts("ksql_kafka_client_errors", snapshot.kafka_errors)
     to.put("ksql_leader", snapshot.leads)
     to.put("ksql_members", snapshot.members)
     for process, size in snapshot.memory.items():
         to.put("ksql_memory_bytes", size, process)
+    if snapshot.disk is not None:
+        to.put("ksql_disk_size_bytes", snapshot.disk.size)
+        to.put("ksql_disk_free_bytes", snapshot.disk.free)
     if snapshot.looked_ms:
         to.put("ksql_look_timestamp_seconds", snapshot.looked_ms / 1000)
 
@@ -149,6 +157,7 @@ def _commands(to: Families, commands: CommandsSnapshot) -> None:
     to.put("ksql_command_topic_position", commands.position)
     to.put("ksql_command_topic_lag", commands.lag)
     to.put("ksql_command_topic_degraded", commands.degraded)
+    to.put("ksql_ledger_queue_entries", commands.ledger_queue)
 
 
 def _query(to: Families, query: QuerySnapshot, now_ms: int) -> None:

@@ -17,6 +17,7 @@ from ksql.app.metrics.snapshot import (
 )
 from ksql.control.engine import records_read, records_to_read
 from ksql.core import KsqlError
+from ksql.kafka import CLIENT_ERRORS
 from ksql.views import query_id_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def take_snapshot(
             now_ms=now_ms,
             unready=unready,
             requests=requests,
+            kafka_errors=CLIENT_ERRORS.counts(),
         )
     leads = not node.is_follower and not node.lost
     return ServiceSnapshot(
@@ -63,17 +65,20 @@ def take_snapshot(
         members=len(node.members.alive()),
         memory=observer.memory,
         looked_ms=observer.looked_ms,
+        disk=observer.disk,
+        kafka_errors=CLIENT_ERRORS.counts(),
         commands=CommandsSnapshot(
             statements=node.services.statements.counts(),
             position=node.log.known,
             lag=observer.command_lag,
             degraded=not node.log.sound,
+            ledger_queue=node.ledger.waiting,
         ),
         queries=tuple(query_snapshots(node, observer)) if leads else (),
         tables=tuple(_tables(node, observer)),
         reads=_reads(node),
         replacements=_replacements(node) if leads else None,
-        audit={} if node.audit is None else node.audit.outcomes.counts(),
+        audit=None if node.audit is None else node.audit.outcomes.counts(),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from typing import TYPE_CHECKING, Final
 
 from ksql.app.health_loop import impatient
@@ -10,6 +11,7 @@ from ksql.app.metrics.history import Histories
 from ksql.app.metrics.lag_watch import Lag, LagWatch, SourceExtent, SourceExtents
 from ksql.app.metrics.memory import memory_by_role
 from ksql.app.metrics.node_snapshot import query_snapshots
+from ksql.app.metrics.snapshot import Disk
 from ksql.app.metrics.stalled import StalledQueries
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
@@ -47,6 +49,7 @@ class Observer:
         self.stalled = StalledQueries(node.settings.number(STALLED_AFTER))
         self.histories = Histories()
         self.memory: Mapping[str, int] = {}
+        self.disk: Disk | None = None
         self.copies: Mapping[tuple[str, int], ReplicaStatus] = {}
         self.table_sizes: Mapping[str, StoreSize] = {}
         self.command_lag = 0
@@ -79,6 +82,9 @@ class Observer:
         """
         node = self._node
         self.memory = memory_by_role()
+        if node.state_dir is not None:
+            room = shutil.disk_usage(node.state_dir.own)
+            self.disk = Disk(room.total, room.free)
         if self._lags is None or self._admin is None or not node.ready.is_set():
             return
         sources = {} if node.is_follower or node.lost else self._sources(self._admin)

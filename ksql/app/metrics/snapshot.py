@@ -75,12 +75,13 @@ class ReadsSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandsSnapshot:
-    """The statements and the command topic."""
+    """The statements, the command topic, and how many entries the ledger has yet to write."""
 
     statements: Counts
     position: int
     lag: int
     degraded: bool
+    ledger_queue: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,13 @@ class ReplacementsSnapshot:
     gaps: Histogram
     durations: Histogram
     rebuilds: Mapping[str, RebuildSnapshot] = field(default_factory=dict)
+
+
+class Disk(NamedTuple):
+    """The file system of the state directory: its size and its room, in bytes."""
+
+    size: int
+    free: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +118,11 @@ class ServiceSnapshot:
     members: int = 1
     memory: Mapping[str, int] = field(default_factory=dict)
     looked_ms: int = 0
+    disk: Disk | None = None
+    kafka_errors: Counts = field(default_factory=dict)
     commands: CommandsSnapshot | None = None
     queries: Sequence[QuerySnapshot] = ()
     tables: Sequence[TableSnapshot] = ()
     reads: ReadsSnapshot | None = None
     replacements: ReplacementsSnapshot | None = None
-    audit: Counts = field(default_factory=dict)
+    audit: Counts | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from importlib.resources import files
+from itertools import product
 from typing import Any, Final, Literal, NamedTuple
 
 Kind = Literal["counter", "gauge", "histogram", "info"]
@@ -19,7 +20,9 @@ class Metric(NamedTuple):
     """A metric: its name without ``_total``, ``_bucket`` and the like.
 
     ``bound`` is what its number of series grows with. ``jmx`` is what ksqlDB, or its Kafka Streams,
-    calls the same or the nearest; empty if they have none.
+    calls the same or the nearest; empty if they have none. ``begin`` has the last labels of those
+    series of a counter that are known beforehand: they are there with 0, so that ``increase()``
+    sees their first event.
     """
 
     name: str
@@ -28,6 +31,7 @@ class Metric(NamedTuple):
     bound: str
     labels: tuple[str, ...] = ()
     jmx: str = ""
+    begin: tuple[tuple[str, ...], ...] = ()
 
     @property
     def shown(self) -> str:
@@ -43,7 +47,8 @@ class Subject(NamedTuple):
 
 
 def _metric(name: str, row: dict[str, Any]) -> Metric:
-    return Metric(name, **{**row, "labels": tuple(row.get("labels", ()))})
+    begin = product(*row.get("begin", ())) if "begin" in row else ()
+    return Metric(name, **row | {"labels": tuple(row.get("labels", ())), "begin": tuple(begin)})
 
 
 def _subjects() -> tuple[Subject, ...]:

@@ -58,6 +58,8 @@ class CommitInDoubt(ServerError):
 class ClientErrors(err.LastError):
     """The last error of a producer, and whether it can never write again."""
 
+    client = "producer"
+
     def __init__(self) -> None:
         super().__init__()
         self.fatal = False

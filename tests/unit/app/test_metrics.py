@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from prometheus_client.exposition import choose_encoder
@@ -18,6 +19,7 @@ from ksql.app.metrics.exposition import Exposition
 from ksql.app.metrics.lag_watch import Lag
 from ksql.app.metrics.snapshot import (
     CommandsSnapshot,
+    Disk,
     QuerySnapshot,
     ReadsSnapshot,
     RebuildSnapshot,
@@ -30,6 +32,7 @@ from ksql.app.metrics.table import METRICS
 from ksql.control.pull_metrics import PullMetrics
 from ksql.core.tallies import LONG_S, SHORT_S, Durations
 from ksql.spark.query.query_metrics import StateSize, Totals
+from ksql.spark.query.spec import Cause
 from ksql.views import StoreSize
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -75,8 +78,10 @@ FACTS = ServiceSnapshot(
     members=2,
     memory={"spark": 5_000},
     looked_ms=NOW_MS - 1_000,
+    disk=Disk(900, 40),
+    kafka_errors={("producer", "_TRANSPORT"): 3},
     commands=CommandsSnapshot(
-        statements={("CreateAs", "done"): 3}, position=9, lag=2, degraded=True
+        statements={("CreateAs", "done"): 3}, position=9, lag=2, degraded=True, ledger_queue=6
     ),
     queries=(query(),),
     tables=(
@@ -184,6 +189,35 @@ def test_values_are_those_of_the_facts():
     assert values(FACTS, "ksql_table_rows") == {("T",): 5}
     assert values(FACTS, "ksql_table_size_bytes") == {("T",): 9}
     assert values(FACTS, "ksql_table_pulls_total") == {("done", "T"): 4, ("failed", "T"): 1}
+
+
+def test_series_that_are_known_beforehand_begin_at_zero():
+    """A counter that began with its first event would hide it from ``increase()``."""
+    run, reads = FACTS.queries[0].run, FACTS.reads
+    assert run is not None
+    assert reads is not None
+    facts = replace(
+        FACTS,
+        queries=(replace(FACTS.queries[0], run=replace(run, restarts={})),),
+        reads=replace(reads, requests={("push", "done"): 2}, rows={}),
+        audit={},
+    )
+    assert values(facts, "ksql_query_restarts_total") == {
+        (cause, "CTAS_T_7"): 0 for cause in get_args(Cause)
+    }
+    requests = values(facts, "ksql_read_requests_total")
+    assert requests.pop(("push", "done")) == 2
+    assert {*requests.values()} == {0}
+    assert len(requests) == 5
+    assert values(facts, "ksql_read_rows_total") == {("pull",): 0, ("push",): 0}
+    assert values(facts, "ksql_audit_records_total") == {("written",): 0, ("lost",): 0}
+    assert values(replace(facts, audit=None), "ksql_audit_records_total") == {}
+
+
+def test_room_and_waiting_entries_are_shown():
+    assert values(FACTS, "ksql_disk_free_bytes") == {(): 40}
+    assert values(FACTS, "ksql_ledger_queue_entries") == {(): 6}
+    assert values(FACTS, "ksql_kafka_client_errors_total") == {("producer", "_TRANSPORT"): 3}
 
 
 def test_nothing_unread_is_no_time_behind_and_an_unknown_time_is_no_value():

@@ -163,7 +163,9 @@ class TestResilient(ResilientContract):
                 resilient.record_upgrade(accepted(offset))
             dropped = caplog.messages.count("ledger_queue_full")
             assert 6 <= dropped <= 7
+            assert 3 <= resilient.waiting <= 4
         assert resilient.flush(SOON)
+        assert resilient.waiting == 0
         kept = [upgrade.entry.command_offset for upgrade in resilient.upgrades()]
         assert kept[:3] == [9, 8, 7]
         assert len(kept) + dropped == 10

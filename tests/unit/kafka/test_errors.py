@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ksql.kafka.errors import (
+    CLIENT_ERRORS,
     RETRIABLE,
     KafkaNotReady,
     KafkaRefused,
     KafkaUnreachable,
+    LastError,
     UnknownTopic,
     is_unknown_topic,
     retrying,
 )
+from ksql.kafka.producers.record_writer import ClientErrors
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +74,19 @@ def test_time_that_is_over_says_whether_anybody_answered(code, says):
     with pytest.raises(KafkaUnreachable, match=says) as caught:
         retrying(Broker(code), bootstrap="b:1", timeout_s=0.0)
     assert isinstance(caught.value, KafkaNotReady) == (code > 0)
+
+
+def test_errors_are_counted_by_client_and_name():
+    """A request counts each of its tries."""
+    refusing = Broker(KafkaError._TRANSPORT, KafkaError.TOPIC_EXCEPTION)
+    before = Counter(CLIENT_ERRORS.counts())
+    with pytest.raises(KafkaRefused):
+        retrying(refusing, bootstrap="b:1", timeout_s=5.0)
+    LastError().note(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    ClientErrors().note(KafkaError(KafkaError._RESOLVE))
+    assert Counter(CLIENT_ERRORS.counts()) - before == {
+        ("request", "_TRANSPORT"): 1,
+        ("request", "TOPIC_EXCEPTION"): 1,
+        ("consumer", "_ALL_BROKERS_DOWN"): 1,
+        ("producer", "_RESOLVE"): 1,
+    }
