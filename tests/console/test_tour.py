@@ -125,6 +125,9 @@ def a_topic_has_records(console, server):
     console.page.get_by_label("Offset").fill("2")
     console.press("Show")
     await_true("one record", lambda: console.page.locator("tbody tr").count() == 1)
+    console.page.get_by_label("From").select_option("end")
+    console.press("Show")
+    await_true("the last records", lambda: console.page.locator("tbody tr").count() == 3)
     console.page.get_by_label("From").select_option("time")
     console.page.get_by_label("Time").fill("2020-01-01T00:00:00")
     console.press("Show")
@@ -151,6 +154,7 @@ def lineage_leads_to_the_query(console, server):
 def a_query_has_charts_and_a_plan(console, server):
     console.sees("[ AGGREGATE ] COUNT")
     await_true("charts", lambda: console.page.locator(".chart canvas").count() == 4)
+    console.page.locator(".chart", has_text="Batch time").get_by_text("plan").wait_for()
     console.sees("looks of the server")
     console.press("Show the reasons from the processing log")
     console.status("0 rows")

@@ -180,6 +180,8 @@ def _run(to: Families, name: str, run: RunSnapshot, now_ms: int) -> None:
     ahead_ms = 0 if totals.ahead_ms is None else max(totals.ahead_ms - now_ms, 0)
     to.put("ksql_query_ahead_of_clock_seconds", ahead_ms / 1000, name)
     to.histogram("ksql_query_batch_duration_seconds", run.batches, name)
+    for part, took_ms in totals.times._asdict().items():
+        to.put("ksql_query_batch_part_seconds", took_ms / 1000, name, part.removesuffix("_ms"))
     if totals.finished_ms:
         to.put("ksql_query_last_finished_seconds", _age_s(totals.finished_ms, now_ms), name)
     to.put("ksql_query_stalled", run.is_stalled, name)

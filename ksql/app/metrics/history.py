@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.app.metrics.snapshot import QuerySnapshot, RunSnapshot
+    from ksql.spark.query import BatchTimes
 
 MOST_SAMPLES: Final = 720
-"""Two hours of looks each ten seconds: 52 KB for a query."""
-_FIELDS: Final = 9
+"""Two hours of looks each ten seconds: 69 KB for a query."""
+_FIELDS: Final = 12
 _STATES: Final = ("RUNNING", "PAUSED", "ERROR")
 _UNKNOWN: Final = math.nan
 
@@ -32,6 +33,7 @@ class _Counters(NamedTuple):
     skipped: int
     batches: int
     batch_seconds: float
+    times: BatchTimes
 
 
 class Histories:
@@ -70,6 +72,7 @@ def _counters(now_ms: int, run: RunSnapshot) -> _Counters:
         totals.errors,
         sum(run.batches.counts),
         run.batches.sum_s,
+        totals.times,
     )
 
 
@@ -77,15 +80,18 @@ def _sample(
     now_ms: int, query: QuerySnapshot, now: _Counters | None, before: _Counters | None
 ) -> list[float]:
     """Return the fields of a sample; what a first look cannot know is NaN."""
-    rates = [_UNKNOWN] * 4
+    rates = [_UNKNOWN] * 7
     if now is not None and before is not None and now.records_in >= before.records_in:
         seconds = max(now_ms - before.now_ms, 1) / 1000
         batches = now.batches - before.batches
-        spent = now.batch_seconds - before.batch_seconds
+        spent = [now.batch_seconds - before.batch_seconds]
+        spent += [
+            (late - early) / 1000 for late, early in zip(now.times, before.times, strict=True)
+        ]
         rates = [
             (now.records_in - before.records_in) / seconds,
             (now.records_out - before.records_out) / seconds,
-            spent / batches if batches > 0 else _UNKNOWN,
+            *(each / batches if batches > 0 else _UNKNOWN for each in spent),
             float(now.skipped - before.skipped),
         ]
     state = float(_STATES.index(query.state))
@@ -113,6 +119,9 @@ def _shown(
     records_in: float,
     records_out: float,
     batch: float,
+    plan: float,
+    run: float,
+    log: float,
     skipped: float,
     lag_records: float,
     lag_seconds: float,
@@ -124,6 +133,9 @@ def _shown(
         in_per_second=_known(records_in),
         out_per_second=_known(records_out),
         batch_seconds=_known(batch),
+        plan_seconds=_known(plan),
+        run_seconds=_known(run),
+        log_seconds=_known(log),
         skipped=_whole(skipped),
         lag_records=_whole(lag_records),
         lag_seconds=_known(lag_seconds),

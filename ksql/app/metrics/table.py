@@ -21,7 +21,7 @@ class Metric(NamedTuple):
 
     ``bound`` is what its number of series grows with. ``jmx`` is what ksqlDB, or its Kafka Streams,
     calls the same or the nearest; empty if they have none. ``begin`` has the last labels of those
-    series of a counter that are known beforehand: they are there with 0, so that ``increase()``
+    series of a counter that are known beforehand. They are there with 0, so that ``increase()``
     sees their first event.
     """
 

@@ -22,7 +22,7 @@ else:
             "batch_limits": "BatchLimits",
             "cut_over": "CutOverCompletion",
             "preflight": "Preflight",
-            "query_metrics": "DropCounts QueryMetrics StateSize Totals first_offsets",
+            "query_metrics": "BatchTimes DropCounts QueryMetrics StateSize Totals first_offsets",
             "query_supervisor": "QuerySupervisor",
             "runner": "BY_WORKERS READ SparkRunner",
             "spec": "Failure OnFailure RetryPolicy RunnerContext State unheard",

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections import deque
 from datetime import datetime
+from operator import add
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ksql.core import LONG_S, Durations, KsqlError, Tally, finished_span
@@ -104,8 +105,38 @@ STAGE = "stage-"
 LOOK_S = 1.0
 _WINDOW_S = 30.0
 _RESTED: Final = "restedMs"
+_WITH_REST: Final = ("triggerExecution", "latestOffset")
 _LARGE: Final = 1000
 """A batch of fewer records is mostly the work that any batch is."""
+
+
+class BatchTimes(NamedTuple):
+    """Where the time of batches goes, in ms; what is in none of these is Spark's own.
+
+    ``plan_ms``: finding the ends of topics, and planning. ``run_ms``: the tasks, which read,
+    compute and write. ``log_ms``: writing to the checkpoint what was planned and what is done.
+    """
+
+    plan_ms: int = 0
+    run_ms: int = 0
+    log_ms: int = 0
+
+    @classmethod
+    def of(cls, durations: Mapping[str, int]) -> BatchTimes:
+        """Return the times of Spark's report of a batch."""
+        return cls(*(sum(durations.get(name) or 0 for name in names) for names in _PARTS))
+
+    def plus(self, more: BatchTimes) -> BatchTimes:
+        """Return the sums of both."""
+        return BatchTimes(*map(add, self, more))
+
+
+_PARTS: Final = (
+    ("latestOffset", "getBatch", "queryPlanning"),
+    ("addBatch",),
+    ("walCommit", "commitOffsets", "commitBatch"),
+)
+"""Spark's names of what is in each of the times."""
 
 
 class Totals(NamedTuple):
@@ -116,7 +147,7 @@ class Totals(NamedTuple):
     ``ahead_since_ms`` is when the batch began that read it. ``recent`` are sums of the last
     minutes. ``bytes_in`` is the size of the records read; None of a query without an exchange,
     where they are counted. ``late`` are those of ``errors`` that came late. ``finished_ms`` is when
-    the last trigger ended that had a batch; 0: none has.
+    the last trigger ended that had a batch; 0: none has. ``times`` are those of all batches.
     """
 
     rows_in: int = 0
@@ -132,6 +163,7 @@ class Totals(NamedTuple):
     bytes_in: int | None = None
     late: int = 0
     finished_ms: int = 0
+    times: BatchTimes = BatchTimes()
 
 
 class StateSize(NamedTuple):
@@ -234,14 +266,17 @@ class QueryMetrics:
 
     def _count_time(self, batch: Mapping[str, Any], rows_in: int) -> int:
         """Count how long a batch took; return it in ms, 0 for a trigger without a batch."""
-        durations = batch.get("durationMs") or {}
-        rested_ms = _rested_ms(batch)
-        took_ms = max((durations.get("triggerExecution") or 0) - rested_ms, 0)
+        durations = _durations(batch)
+        took_ms = durations.get("triggerExecution", 0)
         if "addBatch" in durations:
             self.batches.add(took_ms / 1000)
-            began_ms = _millis(batch["timestamp"]) + rested_ms
-            self.totals = self.totals._replace(finished_ms=began_ms + took_ms)
-            finished_span("batch", (began_ms, began_ms + took_ms), _described(batch, rows_in))
+            began_ms = _millis(batch["timestamp"]) + _rested_ms(batch)
+            times = BatchTimes.of(durations)
+            self.totals = self.totals._replace(
+                finished_ms=began_ms + took_ms, times=self.totals.times.plus(times)
+            )
+            described = _described(batch, rows_in, times)
+            finished_span("batch", (began_ms, began_ms + took_ms), described)
         return took_ms
 
     def _sample(self, now: float) -> None:
@@ -263,12 +298,22 @@ def _read(spark_rows: int, seen: Mapping[str, Any]) -> int:
     return sum(counts) if counts else spark_rows
 
 
-def _described(batch: Mapping[str, Any], rows_in: int) -> dict[str, str | int]:
+def _described(batch: Mapping[str, Any], rows_in: int, times: BatchTimes) -> dict[str, str | int]:
     """Return what a span says of a batch."""
     return {
         "query": batch.get("name") or "",
         "batch": batch.get("batchId") or 0,
         "batch.records_in": rows_in,
+        **{f"batch.{name}": took_ms for name, took_ms in times._asdict().items()},
+    }
+
+
+def _durations(batch: Mapping[str, Any]) -> dict[str, int]:
+    """Return Spark's times of a batch in ms, without the rest before it."""
+    rested_ms = _rested_ms(batch)
+    durations: dict[str, int] = batch.get("durationMs") or {}
+    return {
+        name: max(ms - rested_ms, 0) if name in _WITH_REST else ms for name, ms in durations.items()
     }
 
 

@@ -31,7 +31,7 @@ from ksql.app.metrics.snapshot import (
 from ksql.app.metrics.table import METRICS
 from ksql.control.pull_metrics import PullMetrics
 from ksql.core.tallies import LONG_S, SHORT_S, Durations
-from ksql.spark.query.query_metrics import StateSize, Totals
+from ksql.spark.query.query_metrics import BatchTimes, StateSize, Totals
 from ksql.spark.query.spec import Cause
 from ksql.views import StoreSize
 
@@ -54,6 +54,7 @@ def query(name="CTAS_T_7", topic="s", partitions=1):
         late=1,
         bytes_in=900,
         finished_ms=NOW_MS - 2_000,
+        times=BatchTimes(plan_ms=250, run_ms=7_000, log_ms=500),
         ahead_ms=NOW_MS + 5_000,
     )
     run = RunSnapshot(
@@ -186,6 +187,11 @@ def test_values_are_those_of_the_facts():
     assert buckets["1.0", "CTAS_T_7"] == 2
     assert buckets["+Inf", "CTAS_T_7"] == 3
     assert values(FACTS, "ksql_query_batch_duration_seconds_count") == {("CTAS_T_7",): 3}
+    assert values(FACTS, "ksql_query_batch_part_seconds_total") == {
+        ("plan", "CTAS_T_7"): 0.25,
+        ("run", "CTAS_T_7"): 7.0,
+        ("log", "CTAS_T_7"): 0.5,
+    }
     assert values(FACTS, "ksql_table_rows") == {("T",): 5}
     assert values(FACTS, "ksql_table_size_bytes") == {("T",): 9}
     assert values(FACTS, "ksql_table_pulls_total") == {("done", "T"): 4, ("failed", "T"): 1}

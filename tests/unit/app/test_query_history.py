@@ -6,12 +6,17 @@ from ksql.app.metrics.history import MOST_SAMPLES, Histories
 from ksql.app.metrics.lag_watch import Lag
 from ksql.app.metrics.snapshot import QuerySnapshot, RunSnapshot
 from ksql.core import Histogram
-from ksql.spark.query import StateSize, Totals
+from ksql.spark.query import BatchTimes, StateSize, Totals
 
 
 def query(rows=0, *, batches=0, spent_s=0.0, lag=None, state="RUNNING", runs=True):
     run = RunSnapshot(
-        totals=Totals(rows_in=rows, rows_out=rows // 2, errors=rows // 10),
+        totals=Totals(
+            rows_in=rows,
+            rows_out=rows // 2,
+            errors=rows // 10,
+            times=BatchTimes(batches * 20, batches * 400, batches * 30),
+        ),
         batches=Histogram((1.0,), (batches, 0), spent_s),
         stages=(StateSize(0, 3, 100, 1), StateSize(1, 1, 20, 1)),
         lags={} if lag is None else {("t", 0): lag},
@@ -33,6 +38,12 @@ def test_rates_are_of_the_time_between_two_looks():
     assert first.in_per_second is None
     assert (second.time, second.in_per_second, second.out_per_second) == (1_000, 50.0, 25.0)
     assert (second.batch_seconds, second.skipped, second.state_bytes) == (0.5, 5, 120)
+    assert (second.plan_seconds, second.run_seconds, second.log_seconds) == (0.02, 0.4, 0.03)
+
+
+def test_without_a_batch_there_is_no_mean():
+    _, second = noted(query(), query())
+    assert (second.batch_seconds, second.plan_seconds, second.run_seconds) == (None, None, None)
 
 
 def test_a_lag_is_the_age_of_the_oldest_unread_record():

@@ -107,7 +107,7 @@ def test_a_batch_is_a_span_of_its_time(exported):
         "batchId": 12,
         "timestamp": "2026-01-31T12:00:00.250Z",
         "numInputRows": 40,
-        "durationMs": {"triggerExecution": 1500, "addBatch": 1200},
+        "durationMs": {"triggerExecution": 1500, "addBatch": 1200, "walCommit": 40},
     }
     metrics._count(batch)
     metrics._count({**batch, "durationMs": {"triggerExecution": 3}})  # a trigger without a batch
@@ -118,6 +118,9 @@ def test_a_batch_is_a_span_of_its_time(exported):
         "ksql.query": "CTAS_T_7",
         "ksql.batch": 12,
         "ksql.batch.records_in": 40,
+        "ksql.batch.plan_ms": 0,
+        "ksql.batch.run_ms": 1200,
+        "ksql.batch.log_ms": 40,
     }
     assert span.end_time - span.start_time == 1_500_000_000
     assert span.start_time == 1_769_860_800_250_000_000

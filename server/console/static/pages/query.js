@@ -43,7 +43,8 @@ function Charts({ id }) {
   const charts = [
     ["Records per second", [["read", "--accent", "inPerSecond"], ["written", "--good", "outPerSecond"]]],
     ["Lag in seconds", [["lag", "--warn", "lagSeconds"]]],
-    ["Batch time in seconds", [["batch", "--accent", "batchSeconds"]]],
+    ["Batch time in seconds", [["batch", "--accent", "batchSeconds"], ["run", "--good", "runSeconds"],
+      ["plan", "--warn", "planSeconds"], ["log", "--sql-type", "logSeconds"]]],
     ["State in bytes", [["state", "--sql-type", "stateBytes"]]],
   ];
   return html`<div class="charts">${charts.map(([title, lines]) => html`<${Chart} title=${title} times=${times}

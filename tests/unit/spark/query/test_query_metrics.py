@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from ksql.spark.query import query_metrics
-from ksql.spark.query.query_metrics import DropCounts, QueryMetrics, StateSize, WorstRecord
+from ksql.spark.query.query_metrics import (
+    BatchTimes,
+    DropCounts,
+    QueryMetrics,
+    StateSize,
+    WorstRecord,
+)
 
 
 def batch(moment, **metrics):
@@ -116,17 +122,20 @@ def test_batches_are_timed_and_a_trigger_without_one_is_not(monkeypatch):
     def timed(moment, took_ms, **phases):
         return {**batch(moment), "durationMs": {"triggerExecution": took_ms, **phases}}
 
-    metrics = tallied(monkeypatch, timed(1, 300, addBatch=200), timed(2, 9_000))
-    assert sum(metrics.batches.histogram().counts) == 1
-    assert metrics.batches.histogram().sum_s == 0.3
-    ended = query_metrics._millis(batch(1)["timestamp"]) + 300
+    phases = {"latestOffset": 20, "queryPlanning": 30, "walCommit": 10, "commitOffsets": 15}
+    batches = timed(1, 300, addBatch=200, **phases), timed(2, 200, addBatch=5), timed(3, 9_000)
+    metrics = tallied(monkeypatch, *batches)
+    assert metrics.totals.times == BatchTimes(plan_ms=50, run_ms=205, log_ms=25)
+    assert sum(metrics.batches.histogram().counts) == 2
+    assert metrics.batches.histogram().sum_s == 0.5
+    ended = query_metrics._millis(batch(2)["timestamp"]) + 200
     assert metrics.totals.finished_ms == ended
 
 
 def test_the_rest_before_a_batch_is_none_of_it(monkeypatch):
     rested = {
         **batch(1),
-        "durationMs": {"triggerExecution": 900, "addBatch": 150},
+        "durationMs": {"triggerExecution": 900, "latestOffset": 710, "addBatch": 150},
         "sources": [{"metrics": {"restedMs": "700"}}],
     }
     metrics = tallied(monkeypatch, rested)
@@ -134,6 +143,7 @@ def test_the_rest_before_a_batch_is_none_of_it(monkeypatch):
     assert metrics.batches.histogram().sum_s == 0.2
     assert metrics.totals.last_ms == began
     assert metrics.totals.finished_ms == began + 200
+    assert metrics.totals.times == BatchTimes(plan_ms=10, run_ms=150)
 
 
 def test_bytes_and_late_records_add_up(monkeypatch):
