@@ -119,7 +119,7 @@ async def _serve(
     context = AppContext(
         service, "INITIALIZING", settings.number("ksql.healthcheck.interval.ms") / 1000
     )
-    servers = _servers(context, doors, users, settings)
+    rest, scraped = _servers(context, doors, users, settings)
     known = _known(doors, users)
     reach = {
         "REST": doors.rest.hosts,
@@ -134,7 +134,8 @@ async def _serve(
         signal.SIGHUP, FileRenewal(users, lambda: (*(door.tls for door in doors), service.tls))
     )
     service.on_lost = lambda: loop.call_soon_threadsafe(stop.set)
-    answering = asyncio.gather(*(server.serve() for server in servers))
+    answering = asyncio.gather(*(server.serve() for server in rest))
+    scraping = asyncio.gather(*(server.serve() for server in scraped))
     try:
         ready = functools.partial(_say_ready, service, doors, reach, known, began)
         await _run(service, context, stop, ready)
@@ -142,20 +143,25 @@ async def _serve(
         notify("STOPPING=1")
         context.shut()
         await context.drain(DRAIN_S)
-        for server in servers:
-            server.end()
-        await answering
+        await _ended(rest, answering)
         await _in_thread(service.stop)
+        await _ended(scraped, scraping)  # probes see a stop until its end
         context.release()
         for number in (*_SIGNALS, signal.SIGHUP):
             loop.remove_signal_handler(number)
         ignore_hangups()
 
 
+async def _ended(servers: Sequence[HttpServer], answering: asyncio.Future[list[None]]) -> None:
+    for server in servers:
+        server.end()
+    await answering
+
+
 def _servers(
     context: AppContext, doors: _Doors, users: Users | None, settings: Settings
-) -> list[HttpServer]:
-    """Return the servers of all listeners; those of /metrics know no users."""
+) -> tuple[list[HttpServer], list[HttpServer]]:
+    """Return the servers of REST, and those of /metrics, which know no users."""
     headers = configured_headers(settings)
     app = create_app(
         context=context,
@@ -169,10 +175,10 @@ def _servers(
         audited=settings.text(AUDIT).lower() == "statements",
     )
     scraped = create_metrics_app(context, Access.of(settings, doors.metrics.hosts), headers)
-    return [
-        *doors.rest.servers(app, GRACE_S, settings),
-        *doors.metrics.servers(scraped, GRACE_S, settings),
-    ]
+    return (
+        list(doors.rest.servers(app, GRACE_S, settings)),
+        list(doors.metrics.servers(scraped, GRACE_S, settings)),
+    )
 
 
 def _known(doors: _Doors, users: Users | None) -> list[str]:

@@ -136,6 +136,35 @@ def test_no_password_is_needed_there_and_tls_is_that_of_the_server(
     assert "open to this machine only, without authentication: metrics, schema registry\n" in out
 
 
+def test_a_stop_is_seen_there_until_its_end() -> None:
+    """REST takes no connection any more, so that its clients go elsewhere at once."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("", 0)) as other:
+        rest, metrics = (sock.getsockname()[1] for sock in (one, other))
+    seen = {}
+
+    class Stopping(FakeService):
+        def info(self):
+            self.on_lost()
+            return super().info()
+
+        def stop(self):
+            for path in sorted(SCRAPED):
+                answer = httpx.get(f"http://127.0.0.1:{metrics}{path}")
+                seen[path] = answer.status_code
+            seen["reason"] = self.calls[0][-1]
+            with pytest.raises(httpx.ConnectError):
+                httpx.get(f"http://127.0.0.1:{rest}/livez")
+            super().stop()
+
+    configuration = {
+        "listeners": f"http://127.0.0.1:{rest}",
+        NAME: f"http://127.0.0.1:{metrics}",
+    }
+    run_server(configuration, lambda _configuration: Stopping())
+    assert seen == {"/livez": 200, "/metrics": 200, "/readyz": 503, "reason": "stopping"}
+    socket.create_server(("127.0.0.1", metrics)).close()
+
+
 def test_a_start_that_is_refused_leaves_no_listener_open() -> None:
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("", 0)) as taken:
         rest, port = (sock.getsockname()[1] for sock in (one, taken))
