@@ -80,7 +80,8 @@ else:
                 "Row Written application_id persistent_query_id"
             ),
             "secrets": "HIDDEN LEDGER_PASSWORD is_secret password without_secrets",
-            "spans": "Attributes OpenSpan Tracer begun_span finished_span trace_with within_span",
+            "spans": "Attributes OpenSpan Tracer begun_span finished_root finished_span trace_with "
+            "within_span",
             "structs": "Form Structs form",
             "log_context": (
                 "TRACEPARENT Trace carried log_fields note noting trace_of traced traceparent"

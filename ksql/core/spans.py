@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import Protocol
 
 from ksql.core.log_context import below, parent_span
@@ -84,6 +84,11 @@ def finished_span(
         begun, ended = milliseconds
         times = begun * 1_000_000, max(begun, ended) * 1_000_000
         _tracer.finished(name, parent_span(), times, attributes, error)
+
+
+def finished_root(name: str, milliseconds: tuple[int, int], attributes: Attributes) -> None:
+    """Take such a span as the root of a trace, whatever request notices its end."""
+    Context().run(finished_span, name, milliseconds, attributes)
 
 
 def begun_span(name: str) -> Callable[[Attributes, str], None] | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ksql.core import LONG_S, Durations, KsqlError, Tally, finished_span
+from ksql.core import LONG_S, Durations, KsqlError, Tally, finished_root
 from ksql.exec import BuildProgress
 from ksql.spark.checkpoint.checkpoint import START_OFFSETS, read_starts, usable
 from ksql.spark.query.batch_limits import by_topic
@@ -276,7 +276,7 @@ class QueryMetrics:
                 finished_ms=began_ms + took_ms, times=self.totals.times.plus(times)
             )
             described = _described(batch, rows_in, times)
-            finished_span("batch", (began_ms, began_ms + took_ms), described)
+            finished_root("batch", (began_ms, began_ms + took_ms), described)
         return took_ms
 
     def _sample(self, now: float) -> None:

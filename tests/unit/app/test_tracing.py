@@ -109,11 +109,13 @@ def test_a_batch_is_a_span_of_its_time(exported):
         "numInputRows": 40,
         "durationMs": {"triggerExecution": 1500, "addBatch": 1200, "walCommit": 40},
     }
-    metrics._count(batch)
+    with traced(trace_of(CLIENT)):  # a replacement waits for its first batch
+        metrics._count(batch)
     metrics._count({**batch, "durationMs": {"triggerExecution": 3}})  # a trigger without a batch
     [span] = exported()
     assert span.name == "batch"
     assert span.parent is None
+    assert hexadecimal(span.context.trace_id, 32) != TRACE
     assert dict(span.attributes) == {
         "ksql.query": "CTAS_T_7",
         "ksql.batch": 12,
