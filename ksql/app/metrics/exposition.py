@@ -65,20 +65,19 @@ class Exposition:
             end = _END if head.endswith(_END) else ""
             lines.append(head.removesuffix(_END))
             keys = [(kind, sample.name, tuple(sample.labels.items())) for sample in samples]
-            self._learn(encode, family, dict(zip(keys, samples, strict=True)))
+            known = self._series
+            if new := {k: each for k, each in zip(keys, samples, strict=True) if k not in known}:
+                self._learn(encode, family, new)
             lines += [
-                f"{self._series[key]} {_AS_TEXT(sample.value)}\n"
+                f"{known[key]} {_AS_TEXT(sample.value)}\n"
                 for key, sample in zip(keys, samples, strict=True)
             ]
         return "".join([*lines, end]).encode()
 
     def _learn(
-        self, encode: Callable[[Collector], bytes], family: Family, samples: dict[_Key, Sample]
+        self, encode: Callable[[Collector], bytes], family: Family, new: dict[_Key, Sample]
     ) -> None:
         """Keep the lines of samples that are new, each without its value."""
-        new = {key: sample for key, sample in samples.items() if key not in self._series}
-        if not new:
-            return
         family.samples = list(new.values())
         lines = encode(_One(family)).decode().removesuffix(_END).removesuffix("\n").split("\n")
         begins = [line.rsplit(" ", 1)[0] for line in lines[-len(new) :]]
