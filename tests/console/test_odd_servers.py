@@ -6,7 +6,7 @@ import itertools
 import json
 import ssl
 import time
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 import trustme
@@ -92,6 +92,31 @@ def test_no_html_gets_through(console, hostile):
         opened.open(f"function/{NAMES[1].replace('/', '%2F')}")
         opened.page.locator(".box.bad").wait_for()
         assert opened.page.evaluate("window.hacked") is None
+
+
+def test_the_last_records_of_many_partitions_fit_into_one_answer(console):
+    """An answer has 1,000 records at most, the oldest first: the newest must not be left out."""
+    asked = []
+    partitions = [{"partition": n, "begin": 0, "end": 90, "next": 90} for n in range(64)]
+    browsed = {"keyFormats": [], "valueFormats": [], "records": [], "partitions": partitions}
+
+    def answer(route):
+        asked.append(parse_qs(urlsplit(route.request.url).query))
+        route.fulfill(json=browsed)
+
+    with at(FakeService()) as (url, _):
+        opened = console(url)
+        opened.page.route("**/topics/s/records?*", answer)
+        opened.open("topic/s")
+        opened.sees("partition 63: 0 to 90")
+        opened.page.get_by_label("From").select_option("end")
+        for number, partition in enumerate(("", "3"), 2):
+            opened.page.get_by_label("Partition").fill(partition)
+            opened.press("Show")
+            await_true("asked", lambda n=number: len(asked) == n)
+    last = [query for query in asked if "offset" in query]
+    assert [query["offset"] for query in last] == [["-15"], ["-50"]]
+    assert [query["limit"] for query in last] == [["1000"]] * 2
 
 
 @pytest.mark.parametrize("page", ["query", "source", "function", "topic"])

@@ -1,6 +1,6 @@
 // A topic: its records from an offset or a time on, as text.
 
-import { html, useState } from "../vendor/preact.js";
+import { html, useRef, useState } from "../vendor/preact.js";
 import { get } from "../api.js";
 import { count, Dialog, ErrorBox, Facts, Table, Time, useLoaded } from "../ui.js";
 
@@ -8,14 +8,15 @@ const LIMIT = 50;
 const MOST = 1_000;
 const SHOWN_CHARS = 300;
 
-function address(topic, { from, offset, time, partition, next }) {
+function address(topic, { from, offset, time, partition, next }, partitions) {
   const isEnd = from === "end" && !next;
+  const each = Math.max(1, Math.min(LIMIT, Math.floor(MOST / partitions))); // else the newest would be beyond the first answer
   const query = new URLSearchParams({ limit: isEnd ? MOST : LIMIT }); // the last ones of all partitions together
   if (partition !== "") query.set("partition", partition);
   if (next) query.set("next", next);
   else if (from === "offset") query.set("offset", offset || 0);
   else if (from === "time") query.set("time", new Date(time).getTime() || 0);
-  else if (isEnd) query.set("offset", -LIMIT);
+  else if (isEnd) query.set("offset", -each);
   return `/topics/${encodeURIComponent(topic)}/records?${query}`;
 }
 
@@ -30,7 +31,7 @@ function Choice({ onGo }) {
   };
   return html`<form class="bar" onSubmit=${go}>
     <label>From <select aria-label="From" value=${from} onChange=${(event) => setFrom(event.target.value)}>
-      <option value="beginning">the beginning</option><option value="end">the last ${LIMIT} of each partition</option>
+      <option value="beginning">the beginning</option><option value="end">the last ones (${LIMIT} of each partition, ${count(MOST)} in all)</option>
       <option value="offset">an offset</option><option value="time">a time</option></select></label>
     ${from === "offset" && html`<input type="number" min="0" aria-label="Offset" value=${offset} onInput=${(event) => setOffset(event.target.value)} />`}
     ${from === "time" && html`<input type="datetime-local" step="1" required aria-label="Time" value=${time} onInput=${(event) => setTime(event.target.value)} />`}
@@ -68,7 +69,10 @@ function Records({ browsed, onNext }) {
 /** The page of the topic that the address names. */
 export function TopicPage({ parts: [topic] }) {
   const [place, setPlace] = useState({ from: "beginning", partition: "" });
-  const { value, error } = useLoaded((signal) => get(address(topic, place), { signal }), JSON.stringify([topic, place]));
+  const known = useRef(1);
+  const partitions = place.partition === "" ? known.current : 1;
+  const { value, error } = useLoaded((signal) => get(address(topic, place, partitions), { signal }), JSON.stringify([topic, place]));
+  if (value && place.partition === "") known.current = value.partitions.length;
   const next = () => setPlace({ ...place, next: value.partitions.map((each) => `${each.partition}:${each.next}`).join(",") });
   return html`<h1>${topic} <span class="badge">topic</span></h1><${Choice} onGo=${setPlace} />
     <div class="loading"><${ErrorBox} error=${error} />${value && html`<${Records} browsed=${value} onNext=${next} />`}</div>`;
