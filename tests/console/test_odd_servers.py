@@ -96,12 +96,12 @@ def test_no_html_gets_through(console, hostile):
 
 def test_the_last_records_of_many_partitions_fit_into_one_answer(console):
     """An answer has 1,000 records at most, the oldest first: the newest must not be left out."""
-    asked = []
+    requests = []
     partitions = [{"partition": n, "begin": 0, "end": 90, "next": 90} for n in range(64)]
     browsed = {"keyFormats": [], "valueFormats": [], "records": [], "partitions": partitions}
 
     def answer(route):
-        asked.append(parse_qs(urlsplit(route.request.url).query))
+        requests.append(parse_qs(urlsplit(route.request.url).query))
         route.fulfill(json=browsed)
 
     with at(FakeService()) as (url, _):
@@ -113,8 +113,8 @@ def test_the_last_records_of_many_partitions_fit_into_one_answer(console):
         for number, partition in enumerate(("", "3"), 2):
             opened.page.get_by_label("Partition").fill(partition)
             opened.press("Show")
-            await_true("asked", lambda n=number: len(asked) == n)
-    last = [query for query in asked if "offset" in query]
+            await_true("requests", lambda n=number: len(requests) == n)
+    last = [query for query in requests if "offset" in query]
     assert [query["offset"] for query in last] == [["-15"], ["-50"]]
     assert [query["limit"] for query in last] == [["1000"]] * 2
 
