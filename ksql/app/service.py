@@ -240,10 +240,10 @@ class KsqlService:
             "stores": node.views.hindrance(),
             "inCharge": node.lost or node.leadership.problem,
         }
-        trouble = None if node.replaying else node.log.trouble
-        runner = not node.replaying and trouble is None
-        if trouble is not None:
-            reasons["commandRunner"] = trouble.text()
+        problem = None if node.replaying else node.log.problem
+        runner = not node.replaying and problem is None
+        if problem is not None:
+            reasons["commandRunner"] = problem.text()
         details = {"metastore": True, "kafka": not reasons["kafka"], "commandRunner": runner}
         if lost := node.durable_topics.schemas():
             details["schemaRegistry"], reasons["schemaRegistry"] = False, lost

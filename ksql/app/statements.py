@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ksql.control.log import CommandTopicLost, CommandTrouble
+from ksql.control.log import CommandTopicLost, UnusableCommand
 from ksql.control.statements import RequestFailed, RowWriter, end_cluster, row_writer
 from ksql.control.statements import entities as e
 from ksql.control.statements import execute as requests
@@ -91,8 +91,8 @@ class StatementService:
         return dry_run(text, self._node.services, self._node.settings, properties, variables)
 
     def _warned(self, done: list[e.Entity]) -> list[e.Entity]:
-        trouble = self._node.log.trouble
-        return done if trouble is None else [e.warned(entity, trouble.text()) for entity in done]
+        problem = self._node.log.problem
+        return done if problem is None else [e.warned(entity, problem.text()) for entity in done]
 
     def forward_target(
         self,
@@ -154,15 +154,15 @@ class StatementService:
     def _next_command(self, offset: int) -> int:
         """Return the offset after all commands that there are; they have been applied.
 
-        Raises: CommandTrouble, if it is at or before that offset.
+        Raises: UnusableCommand, if it is at or before that offset.
         """
         with self._node.engine.exclusive():
             try:
                 return self._node.log.catch_up()
-            except CommandTrouble as trouble:
-                if trouble.offset <= offset:
+            except UnusableCommand as problem:
+                if problem.offset <= offset:
                     raise
-                return trouble.offset
+                return problem.offset
             except CommandTopicLost:
                 if self._node.log.known <= offset:
                     raise

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.control.engine.catch_up import Candidate, CatchUp, CatchUpSpeed
-from ksql.control.engine.rebuild_progress import present_trouble, seconds_behind
+from ksql.control.engine.rebuild_progress import present_problem, seconds_behind
 from ksql.control.planning.rebuild import is_over
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
@@ -37,7 +37,7 @@ class _Failed(NamedTuple):
 
     tries: int = 0
     next_try_s: float = 0.0
-    trouble: str = ""
+    problem: str = ""
 
 
 @contextmanager
@@ -138,7 +138,7 @@ class RebuildSupervisor:
         """Return why the last try to cut a candidate over failed; empty if none did."""
         candidate = self._candidate(version)
         failed = None if candidate is None else self._failed.get(candidate)
-        return "" if failed is None else failed.trouble
+        return "" if failed is None else failed.problem
 
     def wait(self, version: QueryVersion, timeout_s: float) -> str:
         """Wait until a candidate was cut over or given up.
@@ -172,8 +172,8 @@ class RebuildSupervisor:
     def _kept_by(self, version: QueryVersion) -> str:
         progress = self._engine.runner.progress(version)
         growth = self.growth(version)
-        trouble = present_trouble(progress, self.problem(version))
-        return trouble or (f"it {growth}" if growth else "it reads what is there")
+        problem = present_problem(progress, self.problem(version))
+        return problem or (f"it {growth}" if growth else "it reads what is there")
 
     def _candidate(self, version: QueryVersion) -> Candidate | None:
         """Return the candidate that a version is; None if it is none any more."""
@@ -187,7 +187,7 @@ class RebuildSupervisor:
         progress = None
         if self._engine.catalog.running(version) is not None:
             progress = self._engine.runner.progress(version)
-        if progress is None or progress.trouble:
+        if progress is None or progress.problem:
             self._catch_up.forget(candidate)
             return None
         self._catch_up.observe(candidate, progress, self._most_s())

@@ -17,7 +17,7 @@ HALF_WRITTEN: Final = "ksql.query.replace.half.written.batch.enabled"
 
 LEFT_BEHIND: Final = (
     "The former version was ended where it was, as it did not come to the position of the new one: "
-    "{trouble}"
+    "{problem}"
 )
 """What a switch has to say if a running version was left behind."""
 
@@ -56,7 +56,7 @@ class Switch:
 
     ``left`` says what it means that the new plan runs a batch which the old one could not finish.
     Of a rebuild it says why the running version was left behind.
-    ``trouble`` says why the new plan's first batch failed. Both are usually empty. ``difference``
+    ``problem`` says why the new plan's first batch failed. Both are usually empty. ``difference``
     is that of a table's cut-over, once it is written.
     """
 
@@ -64,7 +64,7 @@ class Switch:
     offsets: Mapping[str, Mapping[int, int]]
     gap_ms: int = 0
     left: str = ""
-    trouble: str = ""
+    problem: str = ""
     difference: DifferenceCounts | None = None
 
 
@@ -75,7 +75,7 @@ class FirstBatch(NamedTuple):
     """
 
     gap_ms: int
-    trouble: str = ""
+    problem: str = ""
     difference: DifferenceCounts | None = None
 
 
@@ -83,7 +83,7 @@ class BuildProgress(NamedTuple):
     """How far a version has read; offsets per topic and partition.
 
     ``begin`` is the first offset that it could read, ``position`` the next that it reads, ``ends``
-    where its topics end. ``trouble`` says why it does not run; empty if it does. ``batch_rate`` is
+    where its topics end. ``problem`` says why it does not run; empty if it does. ``batch_rate`` is
     the speed of its largest batch since this server began, in records per second. It is 0 if all
     were small. ``record_bytes`` is the size of a record of its last batch; 0 if it is not known.
     ``free_bytes`` is the room for its state; None if it is not known.
@@ -94,7 +94,7 @@ class BuildProgress(NamedTuple):
     ends: Mapping[str, Mapping[int, int]]
     records_per_second: float = 0.0
     state_bytes: int = 0
-    trouble: str = ""
+    problem: str = ""
     batch_rate: float = 0.0
     record_bytes: float = 0.0
     free_bytes: int | None = None

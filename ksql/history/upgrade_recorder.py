@@ -268,7 +268,7 @@ def _outcome(switch: Switch, now: Millis) -> UpgradeOutcome:
         switch.batch,
         offsets,
         switch.gap_ms,
-        reason=switch.trouble,
+        reason=switch.problem,
         difference=switch.difference,
     )
 

@@ -43,8 +43,8 @@ def form_of(session: Session, screen: Screen, *, whole: bool) -> Form:
         case "CSV":
             return CsvRows(screen)
         case "TABLE":
-            look = TableStyle(screen.width, session.wrap, session.column_width, grows=not whole)
-            return TableRows(screen, look)
+            style = TableStyle(screen.width, session.wrap, session.column_width, grows=not whole)
+            return TableRows(screen, style)
 
 
 def _values(row: Row) -> list[object]:
@@ -126,9 +126,9 @@ def _json(value: object) -> str:
 class TableRows:
     """A table: a whole answer is drawn when all its rows are here, another one as they come."""
 
-    def __init__(self, screen: Screen, look: TableStyle) -> None:
+    def __init__(self, screen: Screen, style: TableStyle) -> None:
         self._screen = screen
-        self._look = look
+        self._style = style
         self._columns: tuple[tuple[str, str], ...] | None = None
         self._gathered: list[Row] = []
         self._table: RowLayout | None = None
@@ -137,17 +137,17 @@ class TableRows:
     def begin(self, header: RowsHeader, *, is_waiting: bool) -> None:
         """Remember the columns: how wide they are is seen from the first rows."""
         self._columns = header.columns
-        if is_waiting and self._look.grows and self._screen.is_terminal:
+        if is_waiting and self._style.grows and self._screen.is_terminal:
             self._screen.note("Ctrl-C ends the query.")
 
     def rows(self, rows: Sequence[Row]) -> None:
         """Gather the rows of a whole answer, draw others."""
-        if self._table is None and not self._look.grows:
+        if self._table is None and not self._style.grows:
             self._gathered += rows
             if len(self._gathered) <= GATHERED_ROWS:
                 return
             rows, self._gathered = self._gathered, []
-            self._look = replace(self._look, grows=True)
+            self._style = replace(self._style, grows=True)
         if rows:
             self._screen.lines(self._drawn(rows))
 
@@ -159,7 +159,7 @@ class TableRows:
         if self._table is not None:
             lines += self._table.footer()
         self._columns, self._table, self._gathered = None, None, []
-        if self._look.grows:
+        if self._style.grows:
             self._screen.lines(lines)
         else:
             self._screen.page(lines)
@@ -168,7 +168,7 @@ class TableRows:
         values = list(map(_values, rows))
         lines: list[str] = []
         if self._table is None:
-            self._table = draw_rows(self._columns or (), self._look, values)
+            self._table = draw_rows(self._columns or (), self._style, values)
             lines += self._table.header()
         for row in values:
             lines += self._with_header(self._table, self._table.row(row))
@@ -178,7 +178,7 @@ class TableRows:
         """Return the lines of a row, below another header if the last one has left the screen."""
         height = self._screen.height
         self._since_header += len(row)
-        if height is None or not self._look.grows:
+        if height is None or not self._style.grows:
             return row
         if self._since_header <= max(height - _ROOM_FOR_HEADER, _LEAST_LINES):
             return row

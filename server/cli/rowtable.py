@@ -55,13 +55,13 @@ class TableStyle:
 
 
 def draw_rows(
-    columns: Sequence[tuple[str, str]], look: TableStyle, sample: Iterable[Sequence[object]] = ()
+    columns: Sequence[tuple[str, str]], style: TableStyle, sample: Iterable[Sequence[object]] = ()
 ) -> RowLayout:
     """Choose a table if the terminal has room for one, else a block of lines per row."""
-    narrow = look.width is not None and look.wrap and not look.column_width
-    if narrow and (look.width or 0) // max(len(columns), 1) < _READABLE + 3:
+    narrow = style.width is not None and style.wrap and not style.column_width
+    if narrow and (style.width or 0) // max(len(columns), 1) < _READABLE + 3:
         return RowBlocks([name for name, _ in columns])
-    return RowTable(columns, look, sample)
+    return RowTable(columns, style, sample)
 
 
 class RowBlocks:
@@ -94,14 +94,14 @@ class RowTable:
     def __init__(
         self,
         columns: Sequence[tuple[str, str]],
-        look: TableStyle,
+        style: TableStyle,
         sample: Iterable[Sequence[object]] = (),
     ) -> None:
         self._names = [name for name, _ in columns]
-        self._look = look
+        self._style = style
         self._elastic = [n for n, (_, type_) in enumerate(columns) if type_ not in _USUAL]
         self._full_widths = [cell_len(name) for name in self._names]
-        if look.grows:
+        if style.grows:
             usual = [_USUAL.get(type_, _ELASTIC) for _, type_ in columns]
             self._full_widths = list(map(max, self._full_widths, usual))
         for row in sample:
@@ -126,7 +126,7 @@ class RowTable:
 
     def _grown(self, needed: Sequence[int]) -> list[str]:
         """Widen the columns for a row; the lines that end the old table and begin the new one."""
-        if self._look.column_width or not any(map(int.__gt__, needed, self._full_widths)):
+        if self._style.column_width or not any(map(int.__gt__, needed, self._full_widths)):
             return []
         self._full_widths = [
             max(new, old + _STEP) if new > old else old
@@ -140,7 +140,7 @@ class RowTable:
         return [*old_rule, *self.header()]
 
     def _lines(self, texts: Sequence[str]) -> list[str]:
-        if not self._look.wrap:
+        if not self._style.wrap:
             return [_joined(map(shortened, texts, self.widths))]
         cells = [wrapped(text, width) for text, width in zip(texts, self.widths, strict=True)]
         return [
@@ -150,12 +150,12 @@ class RowTable:
 
     def _fitted(self) -> list[int]:
         """Give each column its wish if there is room; else take from the widest, texts first."""
-        count, look = len(self._full_widths), self._look
-        if look.column_width:
-            return [look.column_width] * count
-        if look.width is None:
+        count, style = len(self._full_widths), self._style
+        if style.column_width:
+            return [style.column_width] * count
+        if style.width is None:
             return list(self._full_widths)
-        room = max(look.width - 3 * count - 1, count)
+        room = max(style.width - 3 * count - 1, count)
         if sum(self._full_widths) <= room:
             return list(self._full_widths)
         widths = _narrowed(self._full_widths, room, self._elastic, _SHORT)

@@ -198,7 +198,7 @@ def test_unreadable_command_is_quarantined_until_it_is_skipped(one, key, value):
     bad = one.damage(key, value)
     one_behind = one.damage(b'"type/T3/create"', encode(command(3))[1])
     with one.opened() as log:  # the start is not in its way
-        assert (one.followed, log.sound, log.quarantine.trouble.offset) == (ids(1), False, bad)
+        assert (one.followed, log.sound, log.quarantine.problem.offset) == (ids(1), False, bad)
         for _ in range(2):
             with pytest.raises(UnreadableCommand) as caught, log.begin():
                 pass
@@ -223,7 +223,7 @@ def test_two_of_them(one):
     first = one.damage()
     second = one.damage()
     with one.opened(first) as log:
-        assert log.quarantine.trouble.offset == second
+        assert log.quarantine.problem.offset == second
     with one.opened(second) as log:
         assert log.sound
 

@@ -181,7 +181,7 @@ class Site:
         before, rows = self.desk.ends(self.sink)[self.sink], self.last(self.sink)
         there = self.last(candidate.version.results_topic(SERVICE))
         first = self.runner.cut_over(old, new)(PATIENCE_S)
-        assert first.trouble == ""
+        assert first.problem == ""
         self.settle(new)
         differing = self.check_difference(before, rows, there)
         mark = cut_over_mark.read(self.place(new))
@@ -222,7 +222,7 @@ def test_an_aggregate_is_rebuilt_with_other_groups_and_rolled_back(site, guarant
     assert progress is not None
     assert progress.position == progress.ends == site.desk.ends(site.source)
     assert progress.begin == {site.source: {0: 0, 1: 0}}
-    assert progress.trouble == ""
+    assert progress.problem == ""
     await_true(
         "its state is counted", lambda: site.runner.progress(candidate.version).state_bytes > 0
     )
@@ -260,7 +260,7 @@ def test_a_stream_continues_in_its_new_form_without_a_gap(site, guarantee):
     switch = site.stop_both(old, candidate)
     first = site.runner.cut_over(old, new)
     site.send()
-    assert first(PATIENCE_S).trouble == ""
+    assert first(PATIENCE_S).problem == ""
     site.settle(new)
     before = {
         json.loads(record.value)["A"]

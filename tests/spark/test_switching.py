@@ -28,7 +28,7 @@ def switch(runtime):
         switching = Switching(old, coming, limit_s, time.monotonic, leave)
         switching.prepare(str)
         switching.commit()
-        assert switching.first_batch(PATIENCE_S).trouble == ""
+        assert switching.first_batch(PATIENCE_S).problem == ""
         return coming.query
 
     yield run
@@ -189,7 +189,7 @@ def test_a_plan_that_is_started_ahead_touches_nothing_before_its_command(
     assert files(old) == before
     if taken:
         switching.commit()
-        assert switching.first_batch(PATIENCE_S).trouble == ""
+        assert switching.first_batch(PATIENCE_S).problem == ""
         continued = coming.query
     else:
         switching.rollback()

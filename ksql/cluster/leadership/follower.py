@@ -9,7 +9,7 @@ import logging
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
-from ksql.control.log import CommandTopicRecreated, CommandTrouble
+from ksql.control.log import CommandTopicRecreated, UnusableCommand
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background
 
@@ -80,7 +80,7 @@ class Follower:
     def _follow_on(self) -> None:
         try:
             self._follow()
-        except CommandTrouble:  # it was logged when it was found, and every answer shows it
+        except UnusableCommand:  # it was logged when it was found, and every answer shows it
             return
         except ServiceEnded:
             self._waiting.set()

@@ -256,7 +256,7 @@ class CommandExecution:
             self.switch = replace(
                 self.switch,
                 gap_ms=first.gap_ms,
-                trouble=first.trouble,
+                problem=first.problem,
                 difference=first.difference,
             )
         for attempt in self._attempts:

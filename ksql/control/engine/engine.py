@@ -79,7 +79,7 @@ class Outcome:
     def warnings(self) -> tuple[str, ...]:
         """The sentences that a user must know of a replacement that counts."""
         switch = self.switch
-        messages = (self.left, switch.left, switch.trouble) if switch is not None else (self.left,)
+        messages = (self.left, switch.left, switch.problem) if switch is not None else (self.left,)
         return tuple(filter(None, messages))
 
 

@@ -49,12 +49,12 @@ def seconds_behind(progress: BuildProgress) -> float | None:
     return left / rate if rate > 0 else None
 
 
-def present_trouble(progress: BuildProgress | None, cut_over: str) -> str:
+def present_problem(progress: BuildProgress | None, cut_over: str) -> str:
     """Return what keeps a candidate from its cut-over: that it fails now, else a failed try.
 
     ``cut_over`` says why the last try failed. As long as the candidate fails, there is no other.
     """
-    return (progress.trouble if progress is not None else "") or cut_over
+    return (progress.problem if progress is not None else "") or cut_over
 
 
 def _partitions(progress: BuildProgress) -> Iterator[tuple[int, int, int]]:

@@ -19,7 +19,7 @@ else:
                 "AppliedOffsetFile CommandTopicLost CommandTopicRecreated "
                 "KafkaCommandLog topic_name"
             ),
-            "quarantine": "CommandTrouble SKIP UnreadableCommand offsets_of",
+            "quarantine": "UnusableCommand SKIP UnreadableCommand offsets_of",
             "record": "decode encode",
         },
     )

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 from ksql.control.engine.ports import Command, CommandInDoubt
 from ksql.control.log.quarantine import (
     CommandNotApplied,
-    CommandTrouble,
     Quarantine,
     UnreadableCommand,
+    UnusableCommand,
     stepped_over,
     stepping_over,
 )
@@ -163,16 +163,16 @@ class KafkaCommandLog:
         self.wholeness = TopicIntegrity(self.topic)
 
     @property
-    def trouble(self) -> KsqlError | None:
+    def problem(self) -> KsqlError | None:
         """The reason that statements are refused: the topic, or a command, is lost."""
         if self.wholeness.problem:
             return CommandTopicLost(self.topic, self.wholeness.problem)
-        return None if self.quarantine is None else self.quarantine.trouble
+        return None if self.quarantine is None else self.quarantine.problem
 
     @property
     def sound(self) -> bool:
         """Whether statements can be written to the topic."""
-        return self.trouble is None
+        return self.problem is None
 
     @property
     def _sender(self) -> TransactionalSender:
@@ -239,9 +239,9 @@ class KafkaCommandLog:
     def _replay(self) -> None:
         try:
             self.catch_up()
-        except CommandTrouble as trouble:
+        except UnusableCommand as problem:
             _log.critical(
-                "command_quarantined", extra={"offset": trouble.offset, "reason": trouble.reason}
+                "command_quarantined", extra={"offset": problem.offset, "reason": problem.reason}
             )
 
     def _mend(self) -> None:
@@ -256,7 +256,7 @@ class KafkaCommandLog:
     def catch_up(self) -> int:
         """Apply what others have written meanwhile; returns the offset after the last record.
 
-        Raises: CommandTrouble, and every time again: nothing after such a command is applied;
+        Raises: UnusableCommand, and every time again: nothing after such a command is applied;
             CommandTopicBroken, CommandTopicLost, NotLeader.
         """
         writing = self._journal.writing
@@ -301,14 +301,14 @@ class KafkaCommandLog:
     def _read_on(self) -> bool:
         """Apply what there is; False if a command was passed over, and there is more to read.
 
-        Raises: CommandTrouble; what was read before it is applied.
+        Raises: UnusableCommand; what was read before it is applied.
         """
         for batch in self._journal.read_to_end():
             for record in batch:
                 try:
                     self._take(record)
-                except CommandTrouble as trouble:
-                    self._judge(trouble, record)
+                except UnusableCommand as problem:
+                    self._judge(problem, record)
                     return False
                 except BaseException:
                     self._journal.seek(record.offset)
@@ -328,10 +328,10 @@ class KafkaCommandLog:
             )
             raise CommandNotApplied(record.offset, reason) from error
 
-    def _judge(self, trouble: CommandTrouble, record: RawRecord) -> None:
+    def _judge(self, problem: UnusableCommand, record: RawRecord) -> None:
         """Continue after the command if it was given up; else read nothing after it.
 
-        Raises: the trouble.
+        Raises: the problem.
         """
         behind = record.offset + 1
         self._journal.seek(behind)
@@ -341,11 +341,11 @@ class KafkaCommandLog:
             self._journal.append([encode(stepping_over(record.offset))])
             self._settled_end()
         elif record.offset not in stepped_over(later):
-            self.quarantine = Quarantine.of(trouble, record.key, later)
+            self.quarantine = Quarantine.of(problem, record.key, later)
             behind = record.offset
         self._journal.seek(behind)
         if behind == record.offset:
-            raise trouble
+            raise problem
 
     def _settled_end(self) -> int:
         """Return the topic's end, once the markers of all transactions are there.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SKIP: Final = "ksql.command.topic.skip"
 
 
-class CommandTrouble(ServerError):
+class UnusableCommand(ServerError):
     """A command that this server cannot take in.
 
     It must not continue as if the command did not exist.
@@ -51,11 +51,11 @@ class CommandTrouble(ServerError):
         self.reason = reason
 
 
-class UnreadableCommand(CommandTrouble):
+class UnreadableCommand(UnusableCommand):
     """A command of a newer version, or one that is damaged."""
 
 
-class CommandNotApplied(CommandTrouble):
+class CommandNotApplied(UnusableCommand):
     """A command that reads well, and with which this server cannot do what it says."""
 
     what = "cannot be applied"
@@ -77,11 +77,11 @@ class BadSkip(KsqlError):
 class NotSettled(ServerError):
     """A query that waits until it is known what a command wants of it."""
 
-    def __init__(self, trouble: CommandTrouble) -> None:
+    def __init__(self, problem: UnusableCommand) -> None:
         super().__init__(
-            f"the query is not started: {trouble.message}, and it or a later one may be about it",
-            detail=trouble.reason,
-            hint=trouble.hint,
+            f"the query is not started: {problem.message}, and it or a later one may be about it",
+            detail=problem.reason,
+            hint=problem.hint,
         )
 
 
@@ -89,12 +89,14 @@ class NotSettled(ServerError):
 class Quarantine:
     """The command that blocks the log, and what it and those after it name."""
 
-    trouble: CommandTrouble
+    problem: UnusableCommand
     queries: frozenset[str] = frozenset()
     sources: frozenset[str] = field(default_factory=frozenset)
 
     @classmethod
-    def of(cls, trouble: CommandTrouble, key: bytes | None, later: Iterable[Command]) -> Quarantine:
+    def of(
+        cls, problem: UnusableCommand, key: bytes | None, later: Iterable[Command]
+    ) -> Quarantine:
         """Gather what the command concerns; its ``key`` may still show its subject."""
         queries: set[str] = set()
         sources: set[str] = set()
@@ -113,12 +115,12 @@ class Quarantine:
                         sources.add(name)
                     case _:
                         pass
-        return cls(trouble, frozenset(queries), frozenset(sources))
+        return cls(problem, frozenset(queries), frozenset(sources))
 
     def held(self, catalog: Catalog) -> dict[str, KsqlError]:
         """Return the queries that are better not started, each with the reason."""
         return {
-            query.id: NotSettled(self.trouble)
+            query.id: NotSettled(self.problem)
             for query in catalog.queries.values()
             if query.id in self.queries
             or query.sink in self.sources

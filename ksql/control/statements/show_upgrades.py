@@ -13,7 +13,7 @@ from ksql.control.engine.catch_up import CatchUpSpeed
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion
 from ksql.control.engine.rebuild_progress import (
     percent,
-    present_trouble,
+    present_problem,
     records_read,
     records_to_read,
     seconds_behind,
@@ -250,13 +250,13 @@ def _with_progress(
     if progress is None:
         return upgrade
     growth = services.rebuild_growth(version)
-    trouble = present_trouble(progress, services.rebuild_problem(version))
-    trouble = trouble or (str(growth) if growth else "")
-    return replace(upgrade, progress=_progress(progress, trouble, growth, services.now_ms()))
+    problem = present_problem(progress, services.rebuild_problem(version))
+    problem = problem or (str(growth) if growth else "")
+    return replace(upgrade, progress=_progress(progress, problem, growth, services.now_ms()))
 
 
 def _progress(
-    progress: BuildProgress, trouble: str, growth: CatchUpSpeed | None, now_ms: int
+    progress: BuildProgress, problem: str, growth: CatchUpSpeed | None, now_ms: int
 ) -> UpgradeProgress:
     behind_s, read = None if growth else seconds_behind(progress), records_read(progress)
     return UpgradeProgress(
@@ -269,7 +269,7 @@ def _progress(
         estimated_end=None if behind_s is None else now_ms + round(behind_s * 1000),
         lag_seconds=None if behind_s is None else round(behind_s, 1),
         state_bytes=progress.state_bytes,
-        trouble=trouble,
+        trouble=problem,
         input_per_second=round(growth.input_per_second, 1) if growth else None,
         bytes_read=round(read * progress.record_bytes) if progress.record_bytes else None,
     )

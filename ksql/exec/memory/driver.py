@@ -248,10 +248,10 @@ class MemoryRunner:
         left = ""
         try:
             self.drain([old.version])
-        except KsqlError as trouble:
+        except KsqlError as problem:
             if not may_leave or codec.loads(old.plan).sink.kind != "TABLE":
                 raise
-            left = LEFT_BEHIND.format(trouble=trouble.text())
+            left = LEFT_BEHIND.format(problem=problem.text())
         ended = candidate if left else old
         position = _offsets(self.running[ended.version].positions)
         self.stop_soon(versions)

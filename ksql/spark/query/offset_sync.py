@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _LOOK_S: Final = 0.02
 _TRANSIENT_S: Final = 10.0
-"""How long a running version may be in trouble before it is left behind: most failures pass."""
+"""How long a running version may fail before it is left behind: most failures pass."""
 _STUCK: Final = "its batch does not end"
 _UNAVAILABLE: Final = 503
 _STILL_RUNS: Final = "its batch still runs"
@@ -202,9 +202,9 @@ class OffsetSync:
             raise self._not_reached(_STILL_RUNS)
         if version.half_done():
             version.finish_batch(self._left_s())
-            trouble = version.trouble()
+            problem = version.problem()
             if not version.end_between_batches(self._left_s()) or version.half_done():
-                raise self._not_reached(trouble or _STILL_RUNS)
+                raise self._not_reached(problem or _STILL_RUNS)
 
     def _bind(self, goal: Offsets) -> None:
         self._is_bound = True
@@ -215,19 +215,19 @@ class OffsetSync:
         first: Offsets | None = None
         while not reached(position := self._old_at(), goal):
             first = position if first is None else first
-            trouble = self._old.trouble()
+            problem = self._old.problem()
             over = self._clock() >= self._deadline
-            lasting = trouble if self._clock() >= begun + _TRANSIENT_S else ""
-            stuck = _STUCK if over and not trouble else ""
+            lasting = problem if self._clock() >= begun + _TRANSIENT_S else ""
+            stuck = _STUCK if over and not problem else ""
             if position == first and self._leaves(lasting or stuck):
                 return
             self._wait(_missing(position, goal), self._old)
 
-    def _leaves(self, trouble: str) -> bool:
-        """Return whether the running version is left behind, because of that trouble."""
-        if not trouble or not self._may_leave:
+    def _leaves(self, problem: str) -> bool:
+        """Return whether the running version is left behind, because of that problem."""
+        if not problem or not self._may_leave:
             return False
-        self.left_behind = LEFT_BEHIND.format(trouble=trouble)
+        self.left_behind = LEFT_BEHIND.format(problem=problem)
         self._deadline = self._clock() + self._limit_s
         return True
 
@@ -238,7 +238,7 @@ class OffsetSync:
                 self._end(OffsetSyncState.OLD_ENDS, self._old)
                 return
             except OffsetsNotReached:
-                if not self._leaves(self._old.trouble() or _STUCK):
+                if not self._leaves(self._old.problem() or _STUCK):
                     raise
         self._enter(OffsetSyncState.OLD_ENDS)
         if not self._old.interrupt():
@@ -261,15 +261,15 @@ class OffsetSync:
     def _let_candidate_catch_up(self, goal: Offsets) -> None:
         self._enter(OffsetSyncState.CANDIDATE_CATCHES_UP)
         self._bind(goal)
-        if self._candidate.trouble():  # it has ended meanwhile
+        if self._candidate.problem():  # it has ended meanwhile
             self._candidate.start()
         self._await_candidate(lambda: _missing(self._candidate_side.offsets(), goal))
 
     def _await_candidate(self, lacking: Callable[[], str]) -> None:
         """Wait until a candidate that has an end lacks nothing, and end it there."""
         while lacks := lacking():
-            if trouble := self._candidate.trouble():
-                raise self._not_reached(trouble)
+            if problem := self._candidate.problem():
+                raise self._not_reached(problem)
             self._wait(lacks, self._candidate)
         if not self._candidate.end_between_batches(self._left_s()):
             raise self._not_reached(_STILL_RUNS)
@@ -279,7 +279,7 @@ class OffsetSync:
     def _wait(self, lacks: str, version: QuerySupervisor) -> None:
         self._check_cancelled()
         if self._clock() >= self._deadline:
-            raise self._not_reached("\n".join(filter(None, (lacks, version.trouble()))))
+            raise self._not_reached("\n".join(filter(None, (lacks, version.problem()))))
         self._pause(_LOOK_S)
 
     def _left_s(self) -> float:

@@ -332,12 +332,12 @@ def progress_of(
 ) -> BuildProgress:
     """Return how far a version has read; without offsets before its first start.
 
-    A version that is held by an offset sync has no trouble. One whose topics or checkpoint cannot
-    be read has no offsets, and that as its trouble.
+    A version that is held by an offset sync has no problem. One whose topics or checkpoint cannot
+    be read has no offsets, and that as its problem.
 
     Raises: OSError.
     """
-    trouble = "" if running.status().state is State.RUNNING else running.trouble()
+    problem = "" if running.status().state is State.RUNNING else running.problem()
     begin: Offsets = {}
     position: Offsets = {}
     end: Offsets = {}
@@ -348,14 +348,14 @@ def progress_of(
             position = {**begin, **running.committed_offsets()}
             end = by_topic(ends(topics)) if topics else {}
     except KsqlError as unreadable:
-        trouble = trouble or unreadable.text()
+        problem = problem or unreadable.text()
     return BuildProgress(
         begin=begin,
         position=position,
         ends=end,
         records_per_second=(totals := running.totals()).rows_in_per_s,
         state_bytes=sum(stage.size_bytes for stage in running.state_sizes()),
-        trouble=trouble,
+        problem=problem,
         batch_rate=totals.batch_rate,
         record_bytes=running.metrics.record_bytes,
         free_bytes=free_bytes(running.place.checkpoint),

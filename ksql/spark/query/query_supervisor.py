@@ -354,7 +354,7 @@ class QuerySupervisor:
             self._stopped = self._over = True
             self._next_try = None
 
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Return why it does not run; empty if it does."""
         query = self._query
         if query is None:

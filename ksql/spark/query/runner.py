@@ -405,7 +405,7 @@ class SparkRunner:
         Raises: KsqlError, if the plan would fail.
         """
         with usable(spec.query_id):
-            fails = bool(going.trouble())
+            fails = bool(going.problem())
             behind = (checkpoint.committed if fails else checkpoint.planned)(spec.checkpoint)
         waiting = self._bounds.waiting(spec, behind)
         read_here = replace(spec, reader=self._context.reader)

@@ -107,9 +107,9 @@ class NewPlanHandle:
 
     def first_batch(self, since_s: float, timeout_s: float) -> FirstBatch:
         """Wait for its first batch; return how it went, and when nothing ran since that moment."""
-        trouble = self.await_first(timeout_s)
+        problem = self.await_first(timeout_s)
         gap_ms = int((time.monotonic() - since_s) * 1000)
-        return FirstBatch(gap_ms, _fails_at_once(self.query.query_id, trouble) if trouble else "")
+        return FirstBatch(gap_ms, _fails_at_once(self.query.query_id, problem) if problem else "")
 
 
 class Switching:
@@ -151,7 +151,7 @@ class Switching:
             self._new.prepare()
             self._enter(SwitchState.OLD_RUNS)
             self._old.lock_start()
-            sound = not self._old.trouble()
+            sound = not self._old.problem()
             self._end_old()
             self._since = self._clock()
             if sound and not self.left:
@@ -162,7 +162,7 @@ class Switching:
             _log.info("switch_kept", extra=self._where(problem))
             if not isinstance(problem, Exception) or isinstance(problem, BatchUnfinished):
                 raise
-            raise SwitchRefused(self._old.query_id, problem, self._old.trouble()) from problem
+            raise SwitchRefused(self._old.query_id, problem, self._old.problem()) from problem
 
     def rollback(self) -> None:
         """Let the old plan continue: another one was not taken."""
@@ -177,9 +177,9 @@ class Switching:
 
     def first_batch(self, timeout_s: float) -> FirstBatch:
         """Wait for the new plan's first batch; return how it went, and when no plan ran."""
-        trouble = self._new.await_first(timeout_s)
+        problem = self._new.await_first(timeout_s)
         gap_ms = int((self._clock() - self._since) * 1000)
-        return FirstBatch(gap_ms, _fails_at_once(self._old.query_id, trouble) if trouble else "")
+        return FirstBatch(gap_ms, _fails_at_once(self._old.query_id, problem) if problem else "")
 
     def _end_old(self) -> None:
         """Go from OLD_RUNS to BETWEEN.
@@ -194,18 +194,18 @@ class Switching:
         if self._old.half_done():
             self._enter(SwitchState.FINISHING)
             finished = self._old.finish_batch(deadline - self._clock())
-            trouble = "" if finished else self._old.trouble()
-            if not finished and not trouble:
+            problem = "" if finished else self._old.problem()
+            if not finished and not problem:
                 raise BatchUnfinished(self._old.query_id, self._limit_s, "")
             self._enter(SwitchState.ENDING)
             if not self._old.end_between_batches(deadline - self._clock()):
-                raise BatchUnfinished(self._old.query_id, self._limit_s, trouble)
+                raise BatchUnfinished(self._old.query_id, self._limit_s, problem)
             if self._old.half_done():
-                self.left = self._leave(trouble or self._old.trouble())
+                self.left = self._leave(problem or self._old.problem())
         self._enter(SwitchState.BETWEEN)
 
-    def _keep(self, trouble: str) -> str:
-        raise BatchUnfinished(self._old.query_id, self._limit_s, trouble)
+    def _keep(self, problem: str) -> str:
+        raise BatchUnfinished(self._old.query_id, self._limit_s, problem)
 
     def _enter(self, state: SwitchState) -> None:
         if self._cancelled:
@@ -221,9 +221,9 @@ class Switching:
         }
 
 
-def _fails_at_once(query_id: str, trouble: str) -> str:
+def _fails_at_once(query_id: str, problem: str) -> str:
     return (
-        f"{query_id} has its new plan, and this plan's first batch fails: {trouble}\n"
+        f"{query_id} has its new plan, and this plan's first batch fails: {problem}\n"
         "It is tried again until it succeeds. Remove the cause, or replace the query once more."
     )
 
@@ -245,17 +245,17 @@ class SwitchInProgress(NamedTuple):
 class BatchUnfinished(ServerError):
     """A batch of the old plan does not end, or fails, and the new plan must not run it."""
 
-    def __init__(self, query_id: str, limit_s: float, trouble: str) -> None:
+    def __init__(self, query_id: str, limit_s: float, problem: str) -> None:
         waited = f"did not end within {limit_s:g} s"
         super().__init__(
             f"{query_id} was not replaced: a batch that its running plan began "
-            + ("cannot be finished" if trouble else waited)
+            + ("cannot be finished" if problem else waited)
             + "; the running plan goes on unchanged",
-            detail=(f"The batch fails: {trouble}\n" if trouble else "")
+            detail=(f"The batch fails: {problem}\n" if problem else "")
             + "Under the new plan the batch would be run again, and its results would come twice, "
             "in both shapes.",
             hint="Remove the cause and try again, or terminate the query and create it again."
-            if trouble
+            if problem
             else "Try again when the query has caught up, raise ksql.query.replace.timeout.ms, or "
             "lower ksql.query.max.records.per.batch.",
         )
@@ -264,10 +264,10 @@ class BatchUnfinished(ServerError):
 class BatchHalfWritten(BatchUnfinished):
     """A batch of the old plan of which a part counts already."""
 
-    def __init__(self, query_id: str, trouble: str) -> None:
-        super().__init__(query_id, 0.0, trouble)
+    def __init__(self, query_id: str, problem: str) -> None:
+        super().__init__(query_id, 0.0, problem)
         self.detail = (
-            f"The batch fails: {trouble}\n"
+            f"The batch fails: {problem}\n"
             "Some of its tasks have written their results, which count. The new plan would not "
             "write those again: they would keep the form of the old plan, and records that only "
             "the new plan lets pass would be missing among them."
@@ -278,13 +278,13 @@ class BatchHalfWritten(BatchUnfinished):
 class SwitchRefused(ServerError):
     """The new plan fails in its trial, or the old one could not be ended; the old one stays.
 
-    ``trouble`` is why the old plan does not run at present; empty if it does.
+    ``problem`` is why the old plan does not run at present; empty if it does.
     """
 
-    def __init__(self, query_id: str, cause: BaseException, trouble: str = "") -> None:
+    def __init__(self, query_id: str, cause: BaseException, problem: str = "") -> None:
         then = (
             "its plan stays as it was; the query does not run at present and is tried again"
-            if trouble
+            if problem
             else "the running plan goes on unchanged"
         )
         super().__init__(f"{query_id} was not replaced; {then}", detail=failures.cause(cause))
@@ -325,7 +325,7 @@ class UnfinishedBatch:
     service_id: str
     marks: Callable[[re.Pattern[str]], int]
 
-    def to_new_plan(self, trouble: str, *, half_written: bool) -> str:
+    def to_new_plan(self, problem: str, *, half_written: bool) -> str:
         """Return what it means that the batch, which fails like that, is left to another plan.
 
         Raises: BatchHalfWritten, unless that may be; and what Kafka says.
@@ -340,7 +340,7 @@ class UnfinishedBatch:
             return REPEATED.format(batch)
         written = incarnation is not None and self._next_batch(incarnation) > batch
         if written and not half_written:
-            raise BatchHalfWritten(self.query.id, trouble)
+            raise BatchHalfWritten(self.query.id, problem)
         return (MIXED if written else UNWRITTEN).format(batch)
 
     def _next_batch(self, incarnation: Incarnation) -> int:

@@ -364,7 +364,7 @@ def test_another_rollback_has_no_trouble_of_an_aborted_one():
 def test_candidate_that_fails_after_a_failed_cut_over_is_kept_by_its_failure():
     world, watching, version = not_met()
     assert watching.wait(version, 0.0) == "they do not come to the same offsets"
-    progressing(world, trouble="the candidate's disk is full")
+    progressing(world, problem="the candidate's disk is full")
     assert watching.wait(version, 0.0) == "the candidate's disk is full"
 
 
@@ -403,7 +403,7 @@ def test_former_version_that_is_rolled_back_is_not_asked_for_each_second(world, 
         return begin()
 
     monkeypatch.setattr(world.engine.log, "begin", counted)
-    progressing(world, trouble="it rests")  # so that it is not cut over
+    progressing(world, problem="it rests")  # so that it is not cut over
     watching = supervisor(world)
     watching.step()
     assert world.catalog.former_versions

@@ -166,7 +166,7 @@ def test_a_rebuild_shows_how_far_it_is(world):
 def test_a_rebuild_that_stands_still_has_no_end(world):
     begin(world)
     world.services.history = History(BUILDING)
-    world.runner.progress = {CANDIDATE: reading(300, 0.0, trouble="it failed")}.get
+    world.runner.progress = {CANDIDATE: reading(300, 0.0, problem="it failed")}.get
     [row] = one(world, "SHOW UPGRADES;").upgrades
     assert (row.progress.estimated_end, row.progress.lag_seconds) == (None, None)
     assert row.progress.trouble == "it failed"
@@ -184,7 +184,7 @@ def test_a_cut_over_that_fails_is_the_trouble(world):
 def test_a_candidate_that_fails_is_the_trouble_after_a_failed_cut_over(world):
     begin(world)
     world.services.history = History(BUILDING)
-    world.runner.progress = {CANDIDATE: reading(400, 0.0, trouble="it failed")}.get
+    world.runner.progress = {CANDIDATE: reading(400, 0.0, problem="it failed")}.get
     world.services.rebuild_problem = {CANDIDATE: "they did not meet"}.get
     [row] = one(world, "SHOW UPGRADES;").upgrades
     assert row.progress.trouble == "it failed"

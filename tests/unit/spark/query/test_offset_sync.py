@@ -99,7 +99,7 @@ class Version:
     def retire(self):
         self.retired = True
 
-    def trouble(self):
+    def problem(self):
         return self.why
 
     def read(self, most=3):

@@ -290,7 +290,7 @@ def test_a_half_done_batch_that_fails_again_is_reported(desk):
 
     desk.launch = launch
     assert not query.finish_batch(5)
-    assert query.trouble() == "again"
+    assert query.problem() == "again"
 
 
 def test_a_batch_that_goes_with_sparks_process_is_not_one_that_fails(desk):

@@ -136,7 +136,7 @@ def test_the_candidate_ends_where_the_other_one_has(desk, old, candidate, new):
     assert switch.offsets == {"s": {0: 20}}
     assert ends_of(desk) == [(0, None), (7, None), (7, {"s": {0: 14}})]
     first = desk.runner.cut_over(old, new)
-    assert first(PATIENCE_S).trouble == ""
+    assert first(PATIENCE_S).problem == ""
     assert ends_of(desk)[3:] == [(7, None)]
     launch = desk.runtime.started[-1]
     assert launch.sink_topic == "O"
@@ -227,7 +227,7 @@ def test_both_are_stopped_while_they_are_held(desk, old, candidate):
 
 def test_a_cut_over_that_the_log_has_is_brought_about_without_an_offset_sync(desk, old, new):
     first = desk.runner.cut_over(old, new)
-    assert first(PATIENCE_S).trouble == ""
+    assert first(PATIENCE_S).problem == ""
     assert list(desk.runner.running) == [new.version]
     assert desk.runtime.started[-1].sink_topic == "O"
 
@@ -245,7 +245,7 @@ def test_the_progress_of_a_version(tmp_path, old, candidate):
     desk.runtime.launched[-1].isActive = False
     progress = desk.runner.progress(old.version)
     assert progress is not None
-    assert progress.trouble == "the query ended without an error"
+    assert progress.problem == "the query ended without an error"
 
 
 @pytest.mark.parametrize("what", ["_begins", "_ends"])
@@ -259,7 +259,7 @@ def test_progress_whose_topics_are_gone_says_so(tmp_path, old, what):
     setattr(desk.runner, what, gone)
     progress = desk.runner.progress(old.version)
     assert progress is not None
-    assert progress.trouble == "Kafka topic does not exist: s"
+    assert progress.problem == "Kafka topic does not exist: s"
     assert progress.ends == {}
     assert percent(progress) == 0
 
@@ -333,6 +333,6 @@ def test_a_disk_that_fills_ends_the_candidate_alone(tmp_path, old, candidate):
     desk.runner.resume_async([candidate])
     await_true(
         "the candidate has failed",
-        lambda: "No space left" in getattr(desk.runner.progress(candidate.version), "trouble", ""),
+        lambda: "No space left" in getattr(desk.runner.progress(candidate.version), "problem", ""),
     )
-    assert desk.runner.progress(old.version).trouble == ""
+    assert desk.runner.progress(old.version).problem == ""

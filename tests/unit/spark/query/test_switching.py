@@ -80,7 +80,7 @@ class Old:
         self._called("retire")
         self.retired = True
 
-    def trouble(self):
+    def problem(self):
         return "" if self.runs else "a wire came loose"
 
 
@@ -156,8 +156,8 @@ def test_a_first_batch_that_fails_is_the_new_plans_and_is_reported(clock):
     it.prepare(str)
     it.commit()
     first = it.first_batch(30)
-    assert "CSAS_A_1 has its new plan" in first.trouble
-    assert "first batch fails: a wire came loose" in first.trouble
+    assert "CSAS_A_1 has its new plan" in first.problem
+    assert "first batch fails: a wire came loose" in first.problem
     assert (old.runs, old.retired, new.runs) == (False, True, True)
 
 
@@ -231,7 +231,7 @@ def test_failure_between_the_plans_keeps_the_old_one(clock, problem):
 
 def test_a_batch_that_fails_again_may_be_left_to_the_new_plan(clock):
     old, new = Old(clock, runs=False, open_batch=True, finishes=False), New(clock)
-    it = switching(old, new, leave=lambda trouble: f"left as {trouble}")
+    it = switching(old, new, leave=lambda problem: f"left as {problem}")
     assert it.prepare(lambda: "there") == "there"
     assert it.left == "left as a wire came loose"
     it.commit()
