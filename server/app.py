@@ -17,7 +17,7 @@ from server import api, console, errors
 from server.context import AppContext
 from server.fast_routes import FastRoutes
 from server.headers import Header, Headers
-from server.request_counts import RequestCounts
+from server.middleware import RequestCounts, Tracing
 from server.routes import (
     cluster,
     health,
@@ -33,7 +33,6 @@ from server.routes import (
 )
 from server.routes import headless as disabled_routes
 from server.signin import AUDIT_LOG, InternalAuth, SignIn
-from server.tracing import Tracing
 
 if TYPE_CHECKING:
     import socket

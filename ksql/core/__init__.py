@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ksql.core.timing import *
     from ksql.core.token import *
     from ksql.core.versioned_json import *
-    from ksql.core.visibility import *
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -71,7 +70,8 @@ else:
             ),
             "files": "Trash TrashEntry WatchedFiles directory sync_folder write_atomically",
             "ident": (
-                "RESERVED SURE did_you_mean listed near quote quote_always similar string_literal"
+                "Kind RESERVED SURE did_you_mean listed near quote quote_always seeing similar "
+                "string_literal visible"
             ),
             "process_tuning": "no_cycle_search raise_limit freeze_objects",
             "query_version": "FIRST QueryVersion transactional_id",
@@ -93,6 +93,5 @@ else:
             ),
             "token": "FILE HEADER PartitionId ServerSecret Token TokenScope merged requested_token",
             "versioned_json": "BeforeFormatZero NewerVersion",
-            "visibility": "Kind seeing visible",
         },
     )

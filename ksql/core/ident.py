@@ -1,11 +1,17 @@
-"""Identifiers: case, quoting and suggestions."""
+"""Identifiers: case, quoting and suggestions, and which names a message may show to whom.
+
+Hints never name what a user may not see. The layers below rights make messages, too. So who acts
+sets what it sees for all of them.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, Literal
 
 _BARE = re.compile(r"[A-Z_][A-Z0-9_@]*\Z|(?![0-9]+(E[0-9]+)?\Z)[0-9][A-Z0-9_@]+\Z")
 
@@ -72,3 +78,26 @@ def did_you_mean(name: str, known: Iterable[str], least: float = 0.6) -> str:
     """
     close = near(name, known, least=least)
     return f"Did you mean {close[0]}?" if close else ""
+
+
+Kind = Literal["source", "topic", "connector"]
+Sees = Callable[[Kind, str], bool]
+"""Whether an object of that kind and name is seen."""
+
+_sees: ContextVar[Sees | None] = ContextVar("sees", default=None)
+
+
+@contextmanager
+def seeing(sees: Sees | None) -> Iterator[None]:
+    """Have messages that are made meanwhile show only that; None is everything."""
+    token = _sees.set(sees)
+    try:
+        yield
+    finally:
+        _sees.reset(token)
+
+
+def visible(names: Iterable[str], kind: Kind = "source") -> tuple[str, ...]:
+    """Return those of some names that a message may show."""
+    sees = _sees.get()
+    return tuple(names) if sees is None else tuple(name for name in names if sees(kind, name))

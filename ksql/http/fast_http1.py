@@ -26,9 +26,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.http import timeouts
-from ksql.http.client_certificate import certified, client_certificate
 from ksql.http.exchange import Exchange
 from ksql.http.timeouts import Flow, Idle, Patient, head_of, idle_of, write_timeout_of
+from ksql.http.tls import certified, client_certificate
 from ksql.http.websocket import fits
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from h2.settings import SettingCodes, Settings
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.http import timeouts
-from ksql.http.client_certificate import client_certificate
 from ksql.http.timeouts import Idle, head_of, idle_of, write_timeout_of
+from ksql.http.tls import client_certificate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from ksql.http.client_certificate import certified
 from ksql.http.timeouts import Patient, write_timeout_of
+from ksql.http.tls import certified
 
 if TYPE_CHECKING:
     import asyncio

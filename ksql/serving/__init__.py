@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from ksql.serving.browsing import MOST_RECORDS, BrowsedRecords, BrowseRequest
 from ksql.serving.consumer_registry import ConsumerRegistry
-from ksql.serving.limits import UNLIMITED, Limits
+from ksql.serving.limits import UNLIMITED, Limits, ReadMetrics
 from ksql.serving.push import DELETED
 from ksql.serving.query_service import QueryService
-from ksql.serving.read_metrics import ReadMetrics
 from ksql.serving.results import (
     ResultRow,
     ResultStream,

@@ -1,4 +1,4 @@
-"""The limits of a server's queries: at a time, in a second, and the bytes of an hour.
+"""The limits of a server's queries (at a time, in a second, bytes of an hour), and their counts.
 
 Source: ksqlDB server configuration reference, ``ksql.query.pull.max.*``.
 """
@@ -6,11 +6,21 @@ Source: ksqlDB server configuration reference, ``ksql.query.pull.max.*``.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Final, Literal
 
-from ksql.core import KsqlError, PerHour, PerSecond, Settings, TooManyRequests, begun_span
-from ksql.serving.read_metrics import Kind, ReadMetrics
+from ksql.core import (
+    SHORT_S,
+    Durations,
+    KsqlError,
+    PerHour,
+    PerSecond,
+    Settings,
+    Tally,
+    TooManyRequests,
+    begun_span,
+)
 from ksql.serving.results import (
     ResultRow,
     ResultStream,
@@ -29,6 +39,40 @@ if TYPE_CHECKING:
     from ksql.cluster.replicas import Freshness
     from ksql.core import Token
     from ksql.core.types import Column
+
+Kind = Literal["pull", "push"]
+Outcome = Literal["done", "failed", "refused"]
+
+
+class ReadMetrics:
+    """The counts since the server began; for any number of threads.
+
+    A query is counted when it has ended: ``done`` also if its client has left. ``refused`` are
+    those that a limit did not let begin.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take ``clock``, in seconds, which never goes back."""
+        self.clock = clock
+        self.requests = Tally()
+        """By kind and outcome."""
+        self.rows = Tally()
+        """By kind."""
+        self.bytes = Tally()
+        """By kind; of answers whose bytes count towards a limit."""
+        self.pulls = Durations(SHORT_S)
+        """From the start of a pull query to its last row, whatever its outcome."""
+
+    def refused(self, kind: Kind) -> None:
+        """Count a query that a limit did not let begin."""
+        self.requests.add(kind, "refused")
+
+    def ended(self, kind: Kind, began_s: float, *, failed: bool) -> None:
+        """Count a query that began at that time of the clock."""
+        self.requests.add(kind, "failed" if failed else "done")
+        if kind == "pull":
+            self.pulls.add(self.clock() - began_s)
+
 
 QPS: Final = "ksql.query.pull.max.qps"
 CONCURRENT: Final = "ksql.query.pull.max.concurrent.requests"

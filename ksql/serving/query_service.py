@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ksql.control.statements import Request, Services
     from ksql.core import Settings, Span
     from ksql.serving.feed import Feed, Feeds, Offsets
-    from ksql.serving.read_metrics import ReadMetrics
+    from ksql.serving.limits import ReadMetrics
     from ksql.serving.results import ResultStream, TextStream
     from ksql.serving.table_provider import AllTables, OpenTables
     from ksql.sql.catalog import DataSource

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 
 from ksql.app.health_loop import impatient
 from ksql.app.metrics.history import Histories
 from ksql.app.metrics.lag_watch import Lag, LagWatch, SourceExtent, SourceExtents
-from ksql.app.metrics.memory import memory_by_role
 from ksql.app.metrics.node_snapshot import query_snapshots
 from ksql.app.metrics.snapshot import Disk
 from ksql.app.metrics.stalled import StalledQueries
-from ksql.core import KsqlError
+from ksql.core import KsqlError, resident_bytes
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka import TopicRecords
 from ksql.spark.query import first_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection
 
     from ksql.app.node import Node
     from ksql.cluster.replicas import ReplicaStatus
@@ -27,6 +29,54 @@ if TYPE_CHECKING:
     from ksql.kafka import Admin
     from ksql.spark.query import QuerySupervisor
     from ksql.views import StoreSize
+
+Role = Literal["server", "spark", "kafka", "worker", "other"]
+_PROC: Final = Path("/proc")
+_BROKER: Final = b"kafka.Kafka"
+
+
+def memory_by_role(pid: int | None = None, proc: Path = _PROC) -> Mapping[str, int]:
+    """Return the resident bytes of a process (this one, if None) and of all below it, by role.
+
+    Nothing where there is no such file system. A process that ends meanwhile is left out.
+    """
+    sizes: dict[str, int] = {}
+    for role, process in _roles(pid or os.getpid(), "server", proc):
+        size = resident_bytes(proc / str(process))
+        if size:
+            sizes[role] = sizes.get(role, 0) + size
+    return sizes
+
+
+def _roles(pid: int, role: Role, proc: Path) -> Iterator[tuple[Role, int]]:
+    yield role, pid
+    for child in _children(proc / str(pid)):
+        yield from _roles(child, _role(proc / str(child), role), proc)
+
+
+def _role(process: Path, parent: Role) -> Role:
+    """Return what a process is: workers are Spark's children, and run Python."""
+    try:
+        command = (process / "cmdline").read_bytes()
+    except OSError:
+        return "other"
+    program = command.split(b"\0")[0].rsplit(b"/")[-1]
+    if program == b"java":
+        return "kafka" if _BROKER in command else "spark"
+    if parent in ("spark", "worker"):
+        return "worker"
+    return "other"
+
+
+def _children(process: Path) -> list[int]:
+    children: list[int] = []
+    try:
+        for thread in (process / "task").iterdir():
+            children += map(int, (thread / "children").read_bytes().split())
+    except OSError:  # it ends, or the kernel does not show them
+        return children
+    return children
+
 
 _log = logging.getLogger(__name__)
 PERIOD: Final = "ksql.metrics.interval.ms"

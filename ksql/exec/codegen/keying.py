@@ -23,10 +23,10 @@ from ksql.sql.binder import bound as b
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.layout import StageInput
     from ksql.exec.dataflow.program import RawBatch
     from ksql.exec.dataflow.reading import Reader
+    from ksql.exec.dataflow.timestamps import FutureTimestamps
     from ksql.exec.expressions.compile import Body
     from ksql.exec.operators.order import SequenceKeys
 

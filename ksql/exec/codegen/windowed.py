@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ksql.core import Row
     from ksql.exec.codegen.folding import PaneFolding
     from ksql.exec.codegen.fused import Decoded
-    from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.program import RawBatch
+    from ksql.exec.dataflow.timestamps import FutureTimestamps
     from ksql.exec.operators.commit_intervals import CommitIntervals
 
 _new = tuple.__new__

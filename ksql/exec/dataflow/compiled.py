@@ -37,7 +37,7 @@ from ksql.exec.operators.stream_partitions import each_lane, lanes
 
 if TYPE_CHECKING:
     from ksql.core import OutRecord
-    from ksql.exec.dataflow.future_timestamps import FutureTimestamps
+    from ksql.exec.dataflow.timestamps import FutureTimestamps
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.formats import Registry
     from ksql.functions import Functions

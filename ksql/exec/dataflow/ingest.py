@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ksql.core import Row
     from ksql.exec.codegen.folding import GroupFolding, PaneFolding
     from ksql.exec.codegen.keying import Keying
-    from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.reading import DecodedBatch, Reader
     from ksql.exec.dataflow.stage_inputs import KeyedInput
+    from ksql.exec.dataflow.timestamps import FutureTimestamps
     from ksql.exec.operators.commit_intervals import CommitIntervals
 
 Item = TypeVar("Item")

@@ -17,9 +17,9 @@ from ksql.core.types import Bounds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ksql.exec.dataflow.future_timestamps import FutureTimestamps
     from ksql.exec.dataflow.moved_records import MovedRecords
     from ksql.exec.dataflow.partitioning.placement import KeyedBuckets
+    from ksql.exec.dataflow.timestamps import FutureTimestamps
     from ksql.exec.operators.base import LogError, Record, Store
     from ksql.exec.operators.order import SequenceKeys
     from ksql.sql.plan import Placement

@@ -3,7 +3,6 @@
 # mypy: implicit-reexport
 from __future__ import annotations
 
-from ksql.kafka.embedded.broker import EmbeddedBroker
+from ksql.kafka.embedded.broker import WRITE, EmbeddedBroker, archive_of, forget_other_archives
 from ksql.kafka.embedded.broker_config import properties_text
-from ksql.kafka.embedded.class_archive import WRITE, archive_of, forget_other_archives
 from ksql.kafka.embedded.jvm_child import HOST, EmbeddedJvm, free_ports, last_meaningful_line

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from ksql.core import KsqlError, Offset
 from ksql.views.stores.base import Change, Rows, Stored, StoredRow, check_forward
-from ksql.views.stores.rocks import Rocks, StoreBudget
-from ksql.views.stores.rocks_store import IN_USE, RocksStore, numbers_of
+from ksql.views.stores.rocks import IN_USE, Rocks, RocksStore, StoreBudget, numbers_of
 from ksql.views.stores.write_batch import coalesced
 
 

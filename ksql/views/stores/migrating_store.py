@@ -23,8 +23,7 @@ from ksql.core import KsqlError
 from ksql.views.stores import formats
 from ksql.views.stores.base import Change, StoreFailed, StoreWrapper
 from ksql.views.stores.formats import UNKNOWN_TIME
-from ksql.views.stores.rocks import Rocks, StoreBudget
-from ksql.views.stores.rocks_store import CLOCK, HIDDEN, PARTIAL, POSITION
+from ksql.views.stores.rocks import CLOCK, HIDDEN, PARTIAL, POSITION, Rocks, StoreBudget
 from ksql.views.stores.store_paths import copy_of, discard_copy
 from ksql.views.stores.txn import TxnStore
 from ksql.views.stores.write_batch import coalesced

@@ -18,8 +18,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ksql.views.stores.base import Change, Rows, Stored, StoredRow, check_forward
-from ksql.views.stores.rocks import Rocks, StoreBudget
-from ksql.views.stores.rocks_store import IN_USE, PARTIAL, RocksStore, numbers_of
+from ksql.views.stores.rocks import IN_USE, PARTIAL, Rocks, RocksStore, StoreBudget, numbers_of
 from ksql.views.stores.write_batch import WriteBatch, coalesced, laid_over
 
 if TYPE_CHECKING:

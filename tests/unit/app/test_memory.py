@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ksql.app.metrics.memory import memory_by_role
+from ksql.app.metrics.observer import memory_by_role
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 

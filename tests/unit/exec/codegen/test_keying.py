@@ -7,9 +7,9 @@ import random
 import pytest
 
 from ksql.exec.dataflow.compiled import writing
-from ksql.exec.dataflow.future_timestamps import FutureTimestamps
 from ksql.exec.dataflow.ingest import KeyedIngest
 from ksql.exec.dataflow.program import RawBatch
+from ksql.exec.dataflow.timestamps import FutureTimestamps
 from ksql.exec.operators.keyed_batches import KeyedBatch
 from ksql.exec.operators.order import SequenceKeys
 from ksql.formats.schema_registry import MemoryRegistry

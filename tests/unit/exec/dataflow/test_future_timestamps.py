@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.exec.dataflow.future_timestamps import FutureTimestamps, WarningsWritten
 from ksql.exec.dataflow.load import load
 from ksql.exec.dataflow.program import RawBatch
 from ksql.exec.dataflow.query_start import plan_of as decoded
+from ksql.exec.dataflow.timestamps import FutureTimestamps, WarningsWritten
 from ksql.sql.plan.walk import follows_time
 from tests.unit.world import World
 

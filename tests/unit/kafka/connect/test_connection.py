@@ -9,7 +9,7 @@ from ksql.kafka.connect import Connect
 from ksql.kafka.connect.connection import WatchedConnect
 from ksql.kafka.connect.errors import ConnectStarting, NoConnectConfigured
 from ksql.kafka.connect.settings import WorkerSettings
-from ksql.kafka.connect.worker_config import stated_listener, worker_properties
+from ksql.kafka.connect.worker import stated_listener, worker_properties
 from tests.unit.kafka.connect.fake import running
 from tests.waits import await_true
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ksql.core.process import archive_options
-from ksql.kafka.embedded.class_archive import archive_of, forget_other_archives
+from ksql.kafka.embedded.broker import archive_of, forget_other_archives
 
 QUIET = "-Xlog:cds*=off"
 

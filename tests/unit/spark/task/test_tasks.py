@@ -7,8 +7,8 @@ import time
 import pyarrow as pa
 import pytest
 
-from ksql.exec.dataflow.future_timestamps import WarningsWritten
 from ksql.exec.dataflow.load import load
+from ksql.exec.dataflow.timestamps import WarningsWritten
 from ksql.spark.task import tasks
 from ksql.spark.task.chunk import unpack_chunks
 from ksql.spark.task.task_environment import TaskEnvironment

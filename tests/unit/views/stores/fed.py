@@ -14,8 +14,7 @@ from random import Random
 from ksql.core.types.windowed import session_key, window_key
 from ksql.views.store_writer import PartitionStore, StoreWriter
 from ksql.views.stores.retention_store import RetentionStore
-from ksql.views.stores.rocks import Rocks, StoreBudget
-from ksql.views.stores.rocks_store import POSITION
+from ksql.views.stores.rocks import POSITION, Rocks, StoreBudget
 from ksql.views.stores.store_types import open_store
 from ksql.views.stores.write_batch import coalesced
 

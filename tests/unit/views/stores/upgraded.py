@@ -14,8 +14,7 @@ from ksql.core.types.windowed import kept_by
 from ksql.views.stores import migrating_store, store_paths
 from ksql.views.stores.format_upgrade import Upgrades
 from ksql.views.stores.retention_store import RetentionStore
-from ksql.views.stores.rocks import Rocks, StoreBudget
-from ksql.views.stores.rocks_store import POSITION
+from ksql.views.stores.rocks import POSITION, Rocks, StoreBudget
 from ksql.views.stores.store_paths import copy_of
 from ksql.views.stores.txn import TxnStore
 from tests.stored.plain_store import PlainStore
