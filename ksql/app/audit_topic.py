@@ -12,7 +12,7 @@ import logging
 import re
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
@@ -23,9 +23,9 @@ from ksql.kafka import UnknownTopic, WriteFailed, topic_name
 from ksql.sql.catalog import Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from ksql.core import Settings
+    from ksql.kafka import Admin
+    from ksql.kafka.producers import Delivered, DeliveryFuture, SharedSender
 
 NAME: Final = "ksql.audit.topic.name"
 MOST: Final = 10_000
@@ -45,30 +45,6 @@ class BadAuditTopic(StartError):
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{NAME}={name}: {why}", hint=f"Example: {NAME}=ksql_audit")
-
-
-class Delivery(Protocol):
-    """A record under way."""
-
-    def wait(self) -> object:
-        """Return once it is in the topic."""
-
-
-class AuditSender(Protocol):
-    """Hands records to Kafka; the service's ``SharedSender`` is one."""
-
-    def begin(self, topic: str, key: None, value: bytes, timestamp: int) -> Delivery:
-        """Hand a record over."""
-
-
-class TopicMaker(Protocol):
-    """Knows and creates topics; the service's ``Admin`` is one."""
-
-    def topics(self) -> Container[str]:
-        """Return their names."""
-
-    def create(self, topic: Topic) -> object:
-        """Create one."""
 
 
 class _Entry(NamedTuple):
@@ -111,7 +87,7 @@ class AuditTopic(logging.Handler):
     """
 
     def __init__(
-        self, topic: Topic, writer: AuditSender, topics: TopicMaker, service: str, host: str
+        self, topic: Topic, writer: SharedSender, topics: Admin, service: str, host: str
     ) -> None:
         super().__init__()
         self._topic, self._writer, self._topics = topic, writer, topics
@@ -190,7 +166,7 @@ class AuditTopic(logging.Handler):
             if self._topic.name not in self._topics.topics():
                 self._topics.create(self._topic)
             self._is_there = True
-        begun: list[Delivery] = []
+        begun: list[DeliveryFuture | Delivered] = []
         for index in range(min(len(self._waiting), _AT_ONCE)):
             entry = self._waiting[index]
             try:
@@ -201,7 +177,7 @@ class AuditTopic(logging.Handler):
                 break  # those before it are awaited first
         return sum(self._settle(delivery) for delivery in begun)
 
-    def _settle(self, delivery: Delivery) -> bool:
+    def _settle(self, delivery: DeliveryFuture | Delivered) -> bool:
         """Wait for the record at the head of the queue, and take it off; return if it is there."""
         try:
             delivery.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from ksql.control.access.needs import Need, needs
 from ksql.control.access.requester import (
-    NOBODY,
     NotPermitted,
     Requester,
     acting,

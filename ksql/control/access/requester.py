@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.access.needs import Need, names_in, needs
-from ksql.control.access.rights import ALL, EVERY, NONE, Grants, Right
+from ksql.control.access.rights import ALL, EVERY, Grants, Right
 from ksql.core import KsqlError, excerpt, seeing
 from ksql.sql.syntax import parse_one, split
 
@@ -196,7 +196,6 @@ def _is_held(need: Need, grants: Grants) -> bool:
     return grants.may(need.right, need.kind, need.name)
 
 
-NOBODY: Final = Requester(grants=NONE)
 _present: ContextVar[Requester] = ContextVar("requester", default=Requester())  # noqa: B039 - frozen
 
 

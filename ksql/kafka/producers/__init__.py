@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ksql.kafka.producers.limits import *
     from ksql.kafka.producers.record_writer import *
     from ksql.kafka.producers.sender import *
-    from ksql.kafka.producers.shared_sender import SharedSender
+    from ksql.kafka.producers.shared_sender import Delivered, DeliveryFuture, SharedSender
     from ksql.kafka.producers.task_transactions import TaskTransactions, begin_batch, keep
     from ksql.kafka.producers.worker_producer import (
         LARGER,
@@ -26,7 +26,7 @@ else:
             "limits": "BATCH_BYTES NO_LIMITS TopicLimits fitting",
             "record_writer": "CommitInDoubt hashes_as_java",
             "sender": "Sender TransactionalSender",
-            "shared_sender": "SharedSender",
+            "shared_sender": "Delivered DeliveryFuture SharedSender",
             "task_transactions": "TaskTransactions begin_batch keep",
             "worker_producer": "DeliveryFailed LARGER RecordRefused WorkerProducer",
         },

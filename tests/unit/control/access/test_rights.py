@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from ksql.control.access.needs import Need, needs
-from ksql.control.access.requester import NOBODY, NotPermitted, Requester, acting, sees_command
+from ksql.control.access.requester import NotPermitted, Requester, acting, sees_command
 from ksql.control.access.rights import ALL, NONE, Grants, Pattern, Right, Rule
 from ksql.core.config import Settings
 from ksql.sql.catalog import Catalog
@@ -212,7 +212,9 @@ def test_who_administers_may_do_everything() -> None:
 
 def test_without_any_right_not_even_a_list_is_shown(world: World) -> None:
     with pytest.raises(NotPermitted, match="a request without a user may not do anything here"):
-        NOBODY.admit(world.parse("SHOW STREAMS;"), "", world.catalog, world.settings)
+        Requester(grants=NONE).admit(
+            world.parse("SHOW STREAMS;"), "", world.catalog, world.settings
+        )
 
 
 def test_a_refusal_says_what_is_missing(world: World) -> None:
