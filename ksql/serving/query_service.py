@@ -28,7 +28,7 @@ from ksql.formats import RegisteredReader
 from ksql.serving import point_queries
 from ksql.serving.browsing import BrowsedRecords, BrowseRequest, browse
 from ksql.serving.clauses import check_clauses, check_stream
-from ksql.serving.guarded_feed import GuardedFeed
+from ksql.serving.feed import GuardedFeed
 from ksql.serving.limits import Limits, unlimited
 from ksql.serving.point_queries import PointQueryCache, PreparedQuery, prepare_query
 from ksql.serving.printing import PrintQuery

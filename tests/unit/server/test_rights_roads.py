@@ -407,7 +407,7 @@ def test_an_open_stream_ends_with_the_right_to_it(
     """Push queries, PRINT and rows that are sent; others continue."""
     monkeypatch.setattr("server.rightsfile.WatchedFiles", partial(WatchedFiles, look_s=0))
     monkeypatch.setattr("server.users.WatchedFiles", partial(WatchedFiles, look_s=0))
-    monkeypatch.setattr("ksql.serving.guarded_feed.AGAIN_S", 0.0)
+    monkeypatch.setattr("ksql.serving.feed.AGAIN_S", 0.0)
     monkeypatch.setattr("ksql.control.statements.inserts_stream._AGAIN_MS", 0)
     rights = RIGHTS_TEXT + "role reader may read on topic:public\n"
     rights += "role reader may write on PUBLIC_S\n"
