@@ -114,7 +114,6 @@ class UpgradeRecorder(UpgradeHistory, UpgradeReports):
         self._ledger.close_begun(self._service_id, Millis(self._now_ms()), building)
 
     def last(self, query_id: QueryId, since: int = -1) -> UpgradeReport | None:
-        """Return the last replacement of a query; None if the ledger has none, or is away."""
         recorded = self._ledger.upgrades(query_id, service_id=self._service_id)
         switched = (each for each in recorded if each.status == "switched")
         done = next((each for each in switched if (each.entry.command_offset or 0) >= since), None)
@@ -133,12 +132,10 @@ class UpgradeRecorder(UpgradeHistory, UpgradeReports):
         )
 
     def upgrades(self, query_id: QueryId | None) -> tuple[UpgradeDescription, ...] | None:
-        """Return the latest upgrades, newest first; None while the ledger is away."""
         recorded = self._ledger.recorded(query_id, service_id=self._service_id)
         return None if recorded is None else tuple(map(_described, recorded))
 
     def upgrade(self, upgrade_id: str) -> UpgradeDescription | None:
-        """Return the upgrade of that id; None if there is none, or while the ledger is away."""
         recorded = self._ledger.upgrade(UpgradeId(upgrade_id))
         known = recorded is not None and recorded.entry.service_id == self._service_id
         return _described(recorded) if known and recorded is not None else None
@@ -167,12 +164,10 @@ class UpgradeRecorder(UpgradeHistory, UpgradeReports):
         )
 
     def moved(self, token: object, offset: int) -> None:
-        """Note that its command has another offset: others were written while it waited."""
         upgrade_id = UpgradeId(str(token))
         self._begun[upgrade_id] = replace(self._begun[upgrade_id], command_offset=Offset(offset))
 
     def switched(self, token: object, switch: Switch | None) -> None:
-        """End an attempt whose command counts; without a switch there was none to be done."""
         upgrade_id = UpgradeId(str(token))
         entry = self._begun.pop(upgrade_id)
         self._known.append(entry)
@@ -186,7 +181,6 @@ class UpgradeRecorder(UpgradeHistory, UpgradeReports):
         self.metrics.ended(entry, outcome)
 
     def rolled_back(self, token: object, error: str) -> None:
-        """Close the entry: the upgrade does not count."""
         upgrade_id = UpgradeId(str(token))
         entry = self._begun.pop(upgrade_id)
         now = Millis(self._now_ms())
