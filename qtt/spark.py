@@ -31,15 +31,7 @@ from ksql.spark.session import SparkRuntime, SparkSettings
 from ksql.sql.syntax import ast
 from ksql.sql.syntax import expr as ex
 from qtt import rest
-from qtt.driver import (
-    FUNCTIONS,
-    NOW_MS,
-    SOURCES,
-    Driver,
-    RawInput,
-    awaiting_rebuilds,
-    in_runs,
-)
+from qtt.driver import FUNCTIONS, NOW_MS, SOURCES, Driver, RawInput, awaiting_rebuilds, in_runs
 from qtt.http_driver import await_queries, read_topic, register_import, served
 from qtt.local import NoMonitor
 

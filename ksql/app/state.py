@@ -13,13 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import (
-    FOREIGN_STATE,
-    StartError,
-    directory,
-    versioned_json,
-    write_atomically,
-)
+from ksql.core import FOREIGN_STATE, StartError, directory, versioned_json, write_atomically
 from ksql.core.process import DirectoryBusy, FileLock
 
 if TYPE_CHECKING:

@@ -10,13 +10,7 @@ import string
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from ksql.core.errors import (
-    KsqlError,
-    QueryFailed,
-    ServerError,
-    StartError,
-    StatementError,
-)
+from ksql.core.errors import KsqlError, QueryFailed, ServerError, StartError, StatementError
 
 E = TypeVar("E", bound=KsqlError)
 

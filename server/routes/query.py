@@ -32,17 +32,7 @@ from server.answers.streaming import (
 from server.api import answers, errors, takes
 from server.context import BufferedResult
 from server.dependencies import Context, accepted_body, body_of, context_of
-from server.wire import (
-    DELIMITED,
-    INFO,
-    JSON,
-    V1_JSON,
-    V1_PROTOBUF,
-    Body,
-    KsqlRequest,
-    Texts,
-    is_on,
-)
+from server.wire import DELIMITED, INFO, JSON, V1_JSON, V1_PROTOBUF, Body, KsqlRequest, Texts, is_on
 
 router = APIRouter(tags=["queries"])
 DEBUG: Final = "request.ksql.debug.request"

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING
 import orjson
 from fastapi import APIRouter, Request, Response
 
-from ksql.control.statements import (
-    UpgradeDescriptionEntity,
-    Upgrades,
-)
+from ksql.control.statements import UpgradeDescriptionEntity, Upgrades
 from ksql.core import quote, string_literal
 from server.answers.row_encoders import dumps
 from server.api import answers

@@ -9,13 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ksql.control.engine.changes import (
-    BeginRebuild,
-    Change,
-    DeleteSubject,
-    DeleteTopic,
-    IdsFrom,
-)
+from ksql.control.engine.changes import BeginRebuild, Change, DeleteSubject, DeleteTopic, IdsFrom
 from ksql.control.planning.properties import STORE
 from ksql.control.planning.schemas import Registration
 from ksql.core import PROPERTIES, Settings

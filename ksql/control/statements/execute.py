@@ -30,13 +30,7 @@ from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
 from ksql.control.statements.entities import ConsistencyToken, Entity, warned
 from ksql.control.statements.sandbox_topics import SandboxTopics
 from ksql.control.statements.services import ConditionPending, Handler, Handlers, Request, Services
-from ksql.core import (
-    KsqlError,
-    NotSupportedYet,
-    QueryOnWrongEndpoint,
-    StatementError,
-    within_span,
-)
+from ksql.core import KsqlError, NotSupportedYet, QueryOnWrongEndpoint, StatementError, within_span
 from ksql.core.types import SqlType
 from ksql.formats import SandboxRegistry
 from ksql.sql.catalog import Catalog

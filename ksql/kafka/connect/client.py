@@ -21,13 +21,7 @@ from ksql.kafka.connect import errors as err
 from ksql.kafka.connect import model
 
 if TYPE_CHECKING:
-    from ksql.kafka.connect.model import (
-        Config,
-        ConnectorInfo,
-        ConnectorStatus,
-        Listed,
-        Plugin,
-    )
+    from ksql.kafka.connect.model import Config, ConnectorInfo, ConnectorStatus, Listed, Plugin
     from ksql.kafka.connect.settings import ConnectSettings
 
 T = TypeVar("T")

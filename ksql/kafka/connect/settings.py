@@ -12,13 +12,7 @@ from urllib.parse import urlsplit
 
 from ksql.core import WatchedFiles, comma_list, without_secrets
 from ksql.http import client_context
-from ksql.kafka.connect.errors import (
-    EMBEDDED,
-    TIMEOUT,
-    URL,
-    BadConnectSetting,
-    BadCredentials,
-)
+from ksql.kafka.connect.errors import EMBEDDED, TIMEOUT, URL, BadConnectSetting, BadCredentials
 
 if TYPE_CHECKING:
     from ksql.core import Settings

@@ -13,12 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from ksql.core import Written
 from ksql.core.process import in_background
 from ksql.kafka.admin import Admin, Identity
-from ksql.kafka.errors import (
-    UnknownTopic,
-    WriteFailed,
-    error_of,
-    is_unknown_topic,
-)
+from ksql.kafka.errors import UnknownTopic, WriteFailed, error_of, is_unknown_topic
 from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.limits import TopicLimits, fitting
 from ksql.kafka.producers.record_writer import RecordWriter, is_too_large, not_written

@@ -14,12 +14,7 @@ from ksql.core import QueryFailed
 from ksql.kafka.errors import error_of
 from ksql.kafka.processing_log import SINK
 from ksql.kafka.producers import timestamp_zero
-from ksql.kafka.producers.record_writer import (
-    BY_KEY,
-    RecordWriter,
-    hashes_as_java,
-    is_too_large,
-)
+from ksql.kafka.producers.record_writer import BY_KEY, RecordWriter, hashes_as_java, is_too_large
 from ksql.kafka.producers.timestamp_zero import EpochTooLarge, send_from_epoch
 
 if TYPE_CHECKING:

@@ -63,9 +63,7 @@ class _Pipelined:
     """Writes a window of requests, then reads their answers."""
 
     def __init__(self, state: MapState) -> None:
-        from pyspark.sql.streaming.proto import (  # noqa: PLC0415 - its absence is the fallback
-            StateMessage_pb2,
-        )
+        from pyspark.sql.streaming.proto import StateMessage_pb2  # noqa: PLC0415 - its absence is the fallback
 
         inside: Any = state
         client = inside._mapStateClient  # noqa: SLF001 - the pinned inside

@@ -27,15 +27,7 @@ from ksql.core.types import (
     java_string,
     model,
 )
-from ksql.sql.binder.bound import (
-    Bound,
-    Cast,
-    Const,
-    MakeArray,
-    MakeMap,
-    MakeStruct,
-    type_of,
-)
+from ksql.sql.binder.bound import Bound, Cast, Const, MakeArray, MakeMap, MakeStruct, type_of
 from ksql.sql.binder.errors import BadLiteral, NoOperator
 from ksql.sql.binder.scope import Scope
 
