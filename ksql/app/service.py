@@ -11,7 +11,7 @@ from ksql.app.headless import carry_out, queries_file, read
 from ksql.app.metrics import Metrics, Observer, take_snapshot
 from ksql.app.node import Node
 from ksql.app.readiness import NodeState, Readiness
-from ksql.app.statements import StartedRequest, StatementService
+from ksql.app.statements import StatementService
 from ksql.app.tracing import open_tracing, untraced
 from ksql.cluster.replicas import (
     Caller,
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ksql.cluster import ClusterStatus, HostStoreLags, Server
+    from ksql.cluster import ClusterStatus, HostStoreLags
     from ksql.control.engine import CommandStatus
-    from ksql.control.statements import Entity, QueryHistory, RowWriter
-    from ksql.core import Counts, ServerSecret, Settings, Token
+    from ksql.control.statements import QueryHistory
+    from ksql.core import Counts, ServerSecret, Settings
     from ksql.serving import BrowsedRecords, BrowseRequest, ResultStream, TextStream
     from ksql.spark.session import SparkRuntime
 
@@ -77,7 +77,13 @@ class KsqlService:
             progress=progress,
             on_replay=self._stated.note,
         )
-        self.statements = StatementService(self.node)
+        self.statements = statements = StatementService(self.node)
+        # what the protocol of the server has of statements
+        self.begin, self.dry_run = statements.begin, statements.dry_run
+        self.awaiting, self.terminate = statements.awaiting, statements.terminate
+        self.inserts = statements.inserts
+        self.forward_target = statements.forward_target
+        self.leader, self.is_leader = statements.leader, statements.is_leader
         self._now_ms = now_ms
         self._metrics = Metrics()
         self._end_tracing: Callable[[], None] = untraced
@@ -145,31 +151,6 @@ class KsqlService:
         return self.node.addresses
 
     # statements
-
-    def begin(
-        self,
-        text: str,
-        properties: Mapping[str, str],
-        variables: Mapping[str, str],
-        credentials: str = "",
-        token: Token | None = None,
-        user: str = "",
-    ) -> StartedRequest:
-        return self.statements.begin(text, properties, variables, credentials, token, user)
-
-    def dry_run(
-        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
-    ) -> list[Entity]:
-        return self.statements.dry_run(text, properties, variables)
-
-    def awaiting(self, offset: int) -> Callable[[], bool]:
-        return self.statements.awaiting(offset)
-
-    def inserts(self, target: str, properties: Mapping[str, str]) -> RowWriter:
-        return self.statements.inserts(target, properties)
-
-    def terminate(self, delete_topics: Sequence[str]) -> list[Entity]:
-        return self.statements.terminate(delete_topics)
 
     def statuses(self) -> Mapping[str, CommandStatus]:
         return dict(self.node.engine.statuses)
@@ -290,17 +271,6 @@ class KsqlService:
     @property
     def tls(self) -> ssl.SSLContext | None:
         return self.node.replicas.tls if hasattr(self.node, "replicas") else None
-
-    def forward_target(
-        self, text: str, properties: Mapping[str, str], variables: Mapping[str, str]
-    ) -> Server | None:
-        return self.statements.forward_target(text, properties, variables)
-
-    def leader(self) -> Server:
-        return self.statements.leader()
-
-    def is_leader(self, server: Server) -> bool:
-        return self.statements.is_leader(server)
 
     def cluster_status(self) -> ClusterStatus:
         return self.node.replicas.cluster.status()

@@ -136,14 +136,14 @@ class _Watched:
 
 
 def _watch_service(module: ModuleType) -> None:
-    usual = module.KsqlService.begin
+    usual = module.StatementService.begin
 
     def begin(self: Any, text: str, *args: Any) -> Any:
         meant = [each for each in orders() if text.startswith(each.get("statement", "\0"))]
         running = usual(self, text, *args)
         return _Watched(running, _Statement(meant[0])) if meant else running
 
-    module.KsqlService.begin = begin
+    module.StatementService.begin = begin
 
 
 def _watch_kafka(module: ModuleType) -> None:
