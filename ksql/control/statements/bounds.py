@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ksql.core import StatementError
+from ksql.sql.syntax import statements
 
 if TYPE_CHECKING:
     from ksql.control.statements.entities import Entity
@@ -23,10 +25,10 @@ _FIELD_BYTES: Final = 24  # a name, quotes and commas
 class TooManyStatements(StatementError):
     """A request of more statements than the server takes at once."""
 
-    def __init__(self, count: int, most: int) -> None:
+    def __init__(self, most: int) -> None:
         super().__init__(
-            f"the request has {count} statements",
-            detail=f"A request may have {most}; none of them was carried out.",
+            f"the request has more than {most} statements",
+            detail="None of them was carried out.",
             hint=f"Send them in several requests, or raise {STATEMENTS}.",
         )
 
@@ -52,14 +54,16 @@ class AnswerTooLong(StatementError):
         )
 
 
-def check_count(raw: list[RawStatement], settings: Settings) -> None:
-    """Check how many statements a request has.
+def statements_of(text: str, settings: Settings) -> list[RawStatement]:
+    """Cut a request into its statements; one of too many is read no further than to the limit.
 
-    Raises: TooManyStatements.
+    Raises: TooManyStatements, ParseError, TooLong.
     """
     most = settings.number(STATEMENTS)
+    raw = list(islice(statements(text), most + 1))
     if len(raw) > most:
-        raise TooManyStatements(len(raw), most)
+        raise TooManyStatements(most)
+    return raw
 
 
 class Unpacked:

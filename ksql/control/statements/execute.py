@@ -26,7 +26,7 @@ from ksql.control.statements import (
     show,
     show_upgrades,
 )
-from ksql.control.statements.bounds import AnswerSize, Unpacked, check_count
+from ksql.control.statements.bounds import AnswerSize, Unpacked, statements_of
 from ksql.control.statements.entities import ConsistencyToken, Entity, warned
 from ksql.control.statements.sandbox_topics import SandboxTopics
 from ksql.control.statements.services import ConditionPending, Handler, Handlers, Request, Services
@@ -34,7 +34,7 @@ from ksql.core import KsqlError, NotSupportedYet, QueryOnWrongEndpoint, Statemen
 from ksql.core.types import SqlType
 from ksql.formats import SandboxRegistry
 from ksql.sql.catalog import Catalog
-from ksql.sql.syntax import Parsed, RawStatement, ast, parse_one, split
+from ksql.sql.syntax import Parsed, RawStatement, ast, parse_one
 
 if TYPE_CHECKING:
     from ksql.core import Settings, Token
@@ -210,8 +210,7 @@ def split_request(text: str, settings: Settings) -> list[RawStatement]:
     Raises: RequestFailed, also for a text that has none.
     """
     try:
-        raw = split(text)
-        check_count(raw, settings)
+        raw = statements_of(text, settings)
     except KsqlError as error:
         raise RequestFailed(error, text) from error
     if not raw:
@@ -269,7 +268,7 @@ def single(
     request = session(services, settings, properties, variables)
     shown = text
     try:
-        raw = split(text)
+        raw = statements_of(text, settings)
         if len(raw) != 1:
             raise StatementError(f"Expected exactly one KSQL statement; found {len(raw)} instead")
         shown = raw[0].text

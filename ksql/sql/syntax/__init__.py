@@ -6,5 +6,5 @@ from __future__ import annotations
 from ksql.sql.syntax import ast, expr, printer
 from ksql.sql.syntax.ast import SourceKind
 from ksql.sql.syntax.expr import Expr, StringLit
-from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split
+from ksql.sql.syntax.parser import Parsed, RawStatement, parse_one, split, statements
 from ksql.sql.syntax.walk import collect, expressions

@@ -8,9 +8,8 @@ name unless it is reserved. Where it can take both, the word after it decides.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING
 
 from ksql.core import RESERVED, ParseError, Span
@@ -61,15 +60,19 @@ class Token:
 
 
 class Lines:
-    """Offsets of a text's lines, to find the line and column of a place."""
+    """The lines and columns of a text's places, asked for from the beginning to the end."""
 
     def __init__(self, text: str) -> None:
-        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._text = text
+        self._at, self._line, self._begin = 0, 1, 0
 
     def span(self, start: int, end: int) -> Span:
-        """Return the place from offset ``start`` to before ``end``."""
-        line = bisect_right(self._starts, start)
-        return Span(start, end, line, start - self._starts[line - 1] + 1)
+        """Return the place from offset ``start`` to before ``end``, behind the last one."""
+        if count := self._text.count("\n", self._at, start):
+            self._line += count
+            self._begin = self._text.rfind("\n", self._at, start) + 1
+        self._at = start
+        return Span(start, end, self._line, start - self._begin + 1)
 
 
 class Lexer:
@@ -91,35 +94,53 @@ class Lexer:
     def words(self, text: str) -> list[Word]:
         """Return all words of the text, without white space and comments.
 
-        Raises: ParseError for a character that starts no word, or too many open brackets.
+        Raises: as ``statements``.
+        """
+        return [word for words in self.statements(text) for word in words]
+
+    def statements(self, text: str) -> Iterator[list[Word]]:
+        """Yield the words of one statement after the other, each up to its semicolon.
+
+        What is not taken is not read: a long text may have millions of statements.
+
+        Raises: ParseError for a character that starts no word, or too many open brackets; TooLong.
         """
         lines = Lines(text)
         words: list[Word] = []
-        position = depth = 0
-        while position < len(text):
-            match = self._scan(text, position)
-            if match is None:
-                raise _unreadable(text, lines.span(position, position + 1))
-            kind = match.lastgroup or ""
-            position, start, part = match.end(), match.start(), match.group()
-            if kind in self._ignored:
-                continue
+        depth = 0
+        for match in self._matches(text, lines):
+            kind, part = match.lastgroup or "", match.group()
+            span = lines.span(*match.span())
             if kind == "SIGN":
-                if part == "/" and text.startswith("/*", start):
-                    raise _unreadable(text, lines.span(start, position))
                 kind = key = part
                 depth += _STEP.get(part, 0)
             else:
                 key = part.upper() if kind == "NAME" else kind
                 if kind in NUMBERS and _is_sign_of_number(words):
-                    start = words.pop().span.start
+                    span = replace(words.pop().span, end=span.end)
                     part = "-" + part
-            words.append(Word(kind, key, part, lines.span(start, position)))
+            words.append(Word(kind, key, part, span))
             if depth > MAX_NESTING:
-                raise TooDeep(words[-1].span)
+                raise TooDeep(span)
+            if len(words) > MOST_WORDS or span.end - words[0].span.start > LONGEST_STATEMENT:
+                raise TooLong(words[0].span)
             if part == ";":
-                depth = 0
-        return words
+                yield words
+                words, depth = [], 0
+        if words:
+            yield words
+
+    def _matches(self, text: str, lines: Lines) -> Iterator[re.Match[str]]:
+        position = 0
+        while position < len(text):
+            match = self._scan(text, position)
+            if match is None:
+                raise _unreadable(text, lines.span(position, position + 1))
+            start, position = match.span()
+            if match.lastgroup == "SIGN" and text.startswith("/*", start):
+                raise _unreadable(text, lines.span(start, position))
+            if match.lastgroup not in self._ignored:
+                yield match
 
 
 _STEP = {"(": 1, "[": 1, ")": -1, "]": -1}

@@ -12,7 +12,6 @@ from ksql.sql.syntax.build_leaves import growth, with_variables
 from ksql.sql.syntax.lexer import (
     LONGEST_STATEMENT,
     MAX_NESTING,
-    MOST_WORDS,
     TooLong,
     Word,
     WordContext,
@@ -21,7 +20,7 @@ from ksql.sql.syntax.lexer import (
 from ksql.sql.syntax.machine import Machine, Unexpected, grammar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ksql.core.types import SqlType
 
@@ -57,23 +56,37 @@ def split(text: str) -> list[RawStatement]:
 
     What follows the last semicolon is a statement too; `parse_one` refuses it as unfinished.
 
+    Raises: as ``statements``.
+    """
+    return list(statements(text))
+
+
+def statements(text: str) -> Iterator[RawStatement]:
+    """Yield what ``split`` returns; what is not taken is not read.
+
     Raises: TooLong; ParseError for an open quote or comment and for characters that are not of
         the language.
     """
-    if any(len(part.strip()) > LONGEST_STATEMENT for part in text.split(";")):
-        raise TooLong
-    statements: list[RawStatement] = []
-    words: list[Word] = []
-    for word in grammar().lexer.words(text):
-        words.append(word)
-        if len(words) > MOST_WORDS or word.span.end - words[0].span.start > LONGEST_STATEMENT:
-            raise TooLong(words[0].span)
-        if word.kind == ";":
-            statements.append(_raw(text, words))
-            words = []
-    if words:
-        statements.append(_raw(text, words))
-    return statements
+    _check_pieces(text)
+    for words in grammar().lexer.statements(text):
+        yield _raw(text, words)
+
+
+def _check_pieces(text: str) -> None:
+    """Check that no piece between two semicolons is longer than a statement, before it is read.
+
+    It looks from the end of what may be one piece: millions of short ones take no time.
+    Raises: TooLong.
+    """
+    begin = 0
+    while begin + LONGEST_STATEMENT < len(text):
+        end = text.rfind(";", begin, begin + LONGEST_STATEMENT + 1)
+        if end < 0:
+            end = text.find(";", begin)
+            end = len(text) if end < 0 else end
+            if len(text[begin:end].strip()) > LONGEST_STATEMENT:
+                raise TooLong
+        begin = end + 1
 
 
 def parse_one(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from ksql.control.statements import execute
@@ -36,9 +38,18 @@ def failed(text, variables=None, **configured):
 def test_statements_are_counted_before_any_is_carried_out():
     failure = failed("SHOW STREAMS;" * 11, **{STATEMENTS: "10"})
     assert isinstance(failure.error, TooManyStatements)
-    assert failure.error.message == "the request has 11 statements"
+    assert failure.error.message == "the request has more than 10 statements"
     assert failure.entities == ()
     assert len(bounded(**{STATEMENTS: "10"}).run("SHOW STREAMS;" * 10)) == 10
+
+
+def test_a_request_of_very_many_is_read_no_further_than_to_the_limit():
+    tracemalloc.start()
+    try:
+        assert isinstance(failed("1;" * 1_000_000).error, TooManyStatements)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000  # 2,000,000 words took 800 MB
+    finally:
+        tracemalloc.stop()
 
 
 TEXT, LONG = "DEFINE y = '${x}${x}';" * 3, {"x": "x" * 300}
