@@ -18,6 +18,7 @@ import uvicorn
 from ksql.core.process import in_background
 from ksql.http.connections import HEAD_S, Connections, Listening, quiet_about_descriptors
 from ksql.http.protocol_detect import EitherHttp
+from ksql.http.read_sizes import read_little_over_tls
 from ksql.http.timeouts import IDLE_S, UNREAD_S, WebConfig, head_of
 from ksql.http.websocket import WebSocket
 
@@ -48,6 +49,8 @@ class _Server(uvicorn.Server):
         """Accept connections, and let waiting threads know."""
         loop = asyncio.get_running_loop()
         quiet_about_descriptors(loop)
+        if self.config.ssl is not None:
+            read_little_over_tls()
         self.servers = [
             await loop.create_server(
                 self._protocol,

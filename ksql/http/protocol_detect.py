@@ -13,6 +13,7 @@ from uvicorn.protocols.utils import is_ssl
 
 from ksql.http.fast_http1 import Ordinary
 from ksql.http.http2 import PREFACE, Http2
+from ksql.http.read_sizes import read_little
 from ksql.http.timeouts import Idle, head_of, idle_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class EitherHttp(asyncio.Protocol):
             chosen = transport.get_extra_info("ssl_object").selected_alpn_protocol()
             self._become(http2=chosen == "h2")
         else:
+            read_little(transport)
             self._state.connections.add(self)  # type: ignore[arg-type]  # by its shape
             seconds = idle_of(self._config)
             self._idle = Idle(self._loop, seconds, transport, lambda: False, transport.close)

@@ -57,13 +57,18 @@ def in_units(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def mended(value: Any) -> Any:
-    """Return a value of JSON, lone surrogates replaced as Java writes them in UTF-8."""
+    """Return a value of JSON, lone surrogates replaced as Java writes them in UTF-8.
+
+    A key that is NULL becomes the text "null".
+    """
     match value:
         case str():
             return _SURROGATE.sub("?", value)
-        case list():
+        case list() | tuple():
             return [mended(item) for item in value]
         case dict():
-            return {mended(key): mended(item) for key, item in value.items()}
+            return {
+                "null" if key is None else mended(key): mended(item) for key, item in value.items()
+            }
         case _:
             return value

@@ -14,8 +14,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from ksql.core import REGISTRY_PORT_IN_USE, write_atomically
-from ksql.http import Access, HttpServer, guard, listen, url
+from ksql.core import REGISTRY_PORT_IN_USE, raise_limit, write_atomically
+from ksql.http import Access, Connections, HttpServer, guard, listen, url
 from ksql.registry.errors import BadRequest, RegistryError
 from ksql.registry.routes import routers
 from ksql.registry.wire import MEDIA_TYPE
@@ -97,6 +97,8 @@ async def _defect(_request: Request, error: Exception) -> Response:
 
 
 _GRACE_S: Final = 2
+_CONNECTIONS: Final = 1_000  # each worker and client keeps one or a few
+_SHARE: Final = 8  # of the process's descriptors: REST has half of them, stores and Kafka need some
 
 
 class RegistryServer:
@@ -126,7 +128,8 @@ class RegistryServer:
         Raises: REGISTRY_PORT_IN_USE.
         """
         sock = self._bound()
-        self._server = HttpServer(create_app(self._subjects, self._access), [sock], _GRACE_S)
+        app = create_app(self._subjects, self._access)
+        self._server = HttpServer(app, [sock], _GRACE_S, connections=self._connections())
         port = int(sock.getsockname()[1])
         write_atomically(self._port_file, str(port))
         self._server.start("schema-registry")
@@ -137,6 +140,11 @@ class RegistryServer:
         if self._server is not None:
             self._server.stop()
         self._server = None
+
+    @staticmethod
+    def _connections() -> Connections:
+        most = min(_CONNECTIONS, raise_limit() // _SHARE)
+        return Connections(most, most)
 
     def _bound(self) -> socket.socket:
         if self._port == 0 and (former := self._former_port()):

@@ -64,3 +64,10 @@ def test_nulls_pass() -> None:
 
 def test_half_a_surrogate_pair_does_not_end_a_stream() -> None:
     assert json.loads(dumps(["\ud800x", {"a": "\udc00"}])) == ["?x", {"a": "?"}]
+    assert json.loads(dumps(("\ud800x", 1))) == ["?x", 1]
+
+
+def test_a_key_that_is_null_does_not_end_a_stream() -> None:
+    assert json.loads(dumps(({None: 1, "a": {None: "\ud800"}},))) == [
+        {"null": 1, "a": {"null": "?"}}
+    ]
