@@ -22,6 +22,8 @@ JSON = "application/json"
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
 V1_PROTOBUF = "application/vnd.ksql.v1+protobuf"
 INFO = "request.ksql.query.pull.consistency.info"
+MOST_NAMES = 10_000
+"""Properties or variables of a request: the event loop looks at each of them."""
 _SQL_TYPES = (model.Primitive, model.Decimal, model.Array, model.Map, model.Struct)
 
 
@@ -44,6 +46,8 @@ def _texts(value: object) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise ValueError("must be an object of names and values")
+    if len(value) > MOST_NAMES:
+        raise ValueError(f"has more than {MOST_NAMES} names")
     for name, member in value.items():
         if isinstance(member, dict | list):
             raise ValueError(f"the value of '{name}' must be a text, a number or a boolean")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -27,6 +28,7 @@ from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.http import timeouts
 from ksql.http.exchange import Exchange
+from ksql.http.read_sizes import turns_of
 from ksql.http.timeouts import Flow, Idle, Patient, head_of, idle_of, write_timeout_of
 from ksql.http.tls import certified, client_certificate
 from ksql.http.websocket import fits
@@ -300,7 +302,7 @@ class Http1(Patient, H11Protocol):
         self.watch_unread(self.loop, write_timeout_of(self.config), transport)
         seconds = idle_of(self.config)
         self._idle = Idle(self.loop, seconds, transport, self._is_answering, transport.close)
-        self.flow = Flow(transport, self._idle, self._kept)
+        self.flow = self._flow = Flow(transport, self._idle, self._kept)
         self._in_head = False
         self._idle.expect_head(head_of(self.config))
 
@@ -313,8 +315,11 @@ class Http1(Patient, H11Protocol):
             return
         if not self._in_head:
             self._idle.touch()
+        clock, began, worked = self.loop.time, self.loop.time(), thread_time()
         super().data_received(data)
         self._look_at_head()
+        if pause_s := turns_of(self.loop).pause_s(began, clock(), thread_time() - worked):
+            self._flow.rest(self.loop, pause_s)
 
     def _look_at_head(self) -> None:
         self._in_head = self.conn.their_state is h11.IDLE and self._kept() > 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -24,6 +25,7 @@ from h2.settings import SettingCodes, Settings
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from ksql.http import timeouts
+from ksql.http.read_sizes import turns_of
 from ksql.http.timeouts import Idle, head_of, idle_of, write_timeout_of
 from ksql.http.tls import client_certificate
 
@@ -68,6 +70,7 @@ class Http2(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._streams: dict[int, Stream] = {}
         self._ending = False
+        self._resting = False  # others have their turn
 
     @property
     def default_headers(self) -> list[tuple[bytes, bytes]]:
@@ -89,12 +92,27 @@ class Http2(asyncio.Protocol):
         self.flush()
 
     def data_received(self, data: bytes) -> None:
-        """Hand frames to their streams; a client that breaks the protocol is hung up on.
+        """Hand frames to their streams, and let other connections have their turn.
 
         Over TLS there may be more to come of a connection that has been closed.
         """
         if self._transport.is_closing():
             return
+        clock, began, worked = self._loop.time, self._loop.time(), thread_time()
+        self._take_frames(data)
+        pause_s = turns_of(self._loop).pause_s(began, clock(), thread_time() - worked)
+        if pause_s and not self._resting:
+            self._resting = True
+            self._transport.pause_reading()
+            self._loop.call_later(pause_s, self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        if self.writable.is_set() and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _take_frames(self, data: bytes) -> None:
+        """Hand them on; a client that breaks the protocol is hung up on."""
         try:
             for event in self.frames.receive_data(data):
                 self._idle.touch()  # by whole frames only
@@ -125,7 +143,7 @@ class Http2(asyncio.Protocol):
         """Continue to write and to read."""
         self.writable.set()
         self._unread.end()
-        if not self._transport.is_closing():
+        if not self._resting and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def shutdown(self) -> None:

@@ -13,7 +13,7 @@ from uvicorn.protocols.utils import is_ssl
 
 from ksql.http.fast_http1 import Ordinary
 from ksql.http.http2 import PREFACE, Http2
-from ksql.http.read_sizes import read_little
+from ksql.http.read_sizes import keep_little, read_little
 from ksql.http.timeouts import Idle, head_of, idle_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class EitherHttp(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - uvicorn makes no other
         self._transport = transport
         if is_ssl(transport):
+            keep_little(transport)
             chosen = transport.get_extra_info("ssl_object").selected_alpn_protocol()
             self._become(http2=chosen == "h2")
         else:

@@ -121,10 +121,32 @@ class Flow(FlowControl):
         super().__init__(transport)
         self._idle = idle
         self._kept = kept
+        self._resting = self._resumes = False
+
+    def rest(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        """Read no more for some time, whatever else happens."""
+        if self._resting:
+            return
+        self._resumes = not self.read_paused
+        super().pause_reading()
+        self._resting = True
+        loop.call_later(seconds, self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        if self._resumes:
+            self.resume_reading()
+
+    def pause_reading(self) -> None:
+        """Take no more until there is room for it."""
+        self._resumes = False
+        super().pause_reading()
 
     def resume_reading(self) -> None:
         """Let the client send, if there is room for it."""
-        if self.read_paused and self._kept() <= HIGH_WATER_LIMIT:
+        if self._resting:
+            self._resumes = True
+        elif self.read_paused and self._kept() <= HIGH_WATER_LIMIT:
             self._idle.touch()  # so long it could not send
             super().resume_reading()
 

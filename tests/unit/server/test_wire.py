@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+
+import pytest
 
 from ksql.control.engine.ports import CommandStatus
 from ksql.control.statements import entities
@@ -9,7 +12,15 @@ from ksql.control.statements.upgradereport import UpgradeReport
 from ksql.core.types import model
 from ksql.core.types.schema import Column, Role
 from ksql.sql.upgrade.verdict import Difference, Guarantee, Verdict
-from server.wire import camel, schema_info, to_wire
+from server.wire import (
+    MOST_NAMES,
+    BadRequest,
+    KsqlRequest,
+    camel,
+    parse_body,
+    schema_info,
+    to_wire,
+)
 
 ENTITIES = [
     kind
@@ -97,3 +108,17 @@ def as_dict(value: object) -> dict[str, object]:
     body = to_wire(value)
     assert isinstance(body, dict)
     return body
+
+
+@pytest.mark.parametrize("field", ["streamsProperties", "sessionVariables", "requestProperties"])
+def test_names_of_a_request_are_bounded(field):
+    """The event loop took four seconds for 600,000 names, and answered nobody meanwhile."""
+    names = {f"k{number}": 1 for number in range(MOST_NAMES + 1)}
+    with pytest.raises(BadRequest) as caught:
+        parse_body(json.dumps({"ksql": "SHOW TOPICS;", field: names}).encode(), KsqlRequest)
+    assert caught.value.message == (
+        f"the field '{field}' of the request body is wrong: has more than 10000 names"
+    )
+    names.popitem()
+    body = json.dumps({"ksql": "SHOW TOPICS;", field: names}).encode()
+    assert parse_body(body, KsqlRequest).ksql == "SHOW TOPICS;"
