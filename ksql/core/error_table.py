@@ -155,6 +155,12 @@ FORMER_NOT_KEPT: Final = ErrorRow(
     hint="Try again in a moment. If the query does not come up, SHOW QUERIES says why.",
     code=50300,
 )
+ROWS_LOST: Final = ErrorRow(
+    ServerError,
+    'topic "{topic}", which holds the rows of a version of {query_id}, was deleted{recreated}',
+    detail="A cut-over to this version would delete these rows from the result, too.",
+    hint="End the rebuild or rollback (ABORT UPGRADE), and rebuild the query once more.",
+)
 MISSING_OFFSETS: Final = ErrorRow(
     ServerError, 'topic "{topic}" has no start offset for its partitions {partitions}'
 )

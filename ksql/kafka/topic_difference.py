@@ -106,6 +106,20 @@ class TopicDifference:
         """Return whether there is such a topic."""
         return topic in self._admin.topics()
 
+    def topic_id(self, topic: str) -> str | None:
+        """Return the id of a topic, empty where Kafka gives none; None if there is no such."""
+        return self._admin.topic_id(topic)
+
+    def common_size(self, origin: str, target: str) -> int:
+        """Return how many partitions two topics have whose rows are to be compared.
+
+        Raises: PartitionsDiffer, UnknownTopic.
+        """
+        count, target_count = (self._admin.partitions(topic) for topic in (origin, target))
+        if count != target_count:
+            raise PartitionsDiffer(origin, count, target, target_count)
+        return count
+
     def make_like(self, topic: str, like: str) -> None:
         """Make a compacted topic of another one's size; one of another size is replaced.
 
@@ -131,9 +145,7 @@ class TopicDifference:
         Raises: PartitionsDiffer, UnknownTopic, DeliveryFailed, RecordRefused, KafkaUnreachable, and
             what ``may_write`` does.
         """
-        count, target_count = (self._admin.partitions(topic) for topic in (origin, target))
-        if count != target_count:
-            raise PartitionsDiffer(origin, count, target, target_count)
+        count = self.common_size(origin, target)
         counts = Counts()
         out = _PartitionWriter(target, writing, self._fitted(target, writing))
         out.init_transactions()  # else what a writer that has died left open would be waited for

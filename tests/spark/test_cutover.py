@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from ksql.control.engine.ports import MemoryLog
+from ksql.core import ROWS_LOST
 from ksql.core.config import Settings
 from ksql.core.files import Trash
 from ksql.kafka.groups import Groups
@@ -352,6 +353,23 @@ def test_a_cut_over_that_is_interrupted_is_completed_by_the_next_launch(site, st
     site.settle(new, another)
     assert site.desk.ends(site.sink) == ends
     another.stop_soon([new.version])
+
+
+def test_rows_that_a_recreated_topic_lacks_are_not_deleted_from_the_result(site):
+    old = site.query(COUNTED, "exactly_once_v2")
+    candidate = site.candidate(site.query(REGROUPED, "exactly_once_v2", 17))
+    site.send()
+    for query in (old, candidate):
+        site.runner.start(query)
+        site.settle(query)
+    site.desk.admin.delete(candidate.version.results_topic(SERVICE))
+    site.await_deleted(candidate)
+    site.candidate(candidate)
+    with pytest.raises(ROWS_LOST.base, match="was deleted and recreated"):
+        site.runner.stop_at_same_offsets(old, candidate)
+    site.send()
+    site.settle(old)
+    assert site.counts(site.sink) == counted(site.sent)
 
 
 def test_versions_that_have_ended_at_the_same_offsets_may_continue(site):

@@ -49,6 +49,7 @@ from ksql.spark.checkpoint import (
     cut_over_mark,
     incarnations,
     plan_fingerprint,
+    results_topic,
 )
 from ksql.spark.task import chunk, codes
 from ksql.spark.task.pages import PagedStore
@@ -488,6 +489,7 @@ CLAIM: Final = LeadershipRecord(
 )
 STARTS: Final = {"s": {"0": 3, "1": 0}}
 TOPICS: Final = {"s": "Xq3TQ8vLTtqS1dVv0w2m7A", "t": "0uJt1NnfRV6Gk5iVb4c9dg"}
+RESULTS: Final = "_confluent-ksql-default_query_CTAS_T_4-v17-changelog"
 SHAPE = {"id": "CTAS_T_4", "sink": "t", "topics": "s", "steps": "aggregate", "buckets": "2"}
 CUT_OVER: Final = cut_over_mark.CutOverMark(
     number=17, snapshot=True, done=True, changed=1, added=2, removed=3, equal=4
@@ -504,6 +506,7 @@ def _small_files(place: Path) -> None:
     AppliedOffsetFile(place / "carried_out.json").write(17)
     checkpoint.write_starts(place / "starts-1.json", checkpoint.offsets_of(STARTS))
     checkpoint_topics.write(place, TOPICS)
+    results_topic.write(place, RESULTS, TOPICS["t"])
     plan_fingerprint.write(place, SHAPE)
     cut_over_mark.write(place, CUT_OVER)
     (place / "claim.json").write_bytes(CLAIM.encode())

@@ -19,11 +19,12 @@ from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.core import (
     FORMER_NOT_KEPT,
     LAUNCH_ENDED,
+    ROWS_LOST,
     KsqlError,
     QueryVersion,
     ServerError,
@@ -33,7 +34,7 @@ from ksql.core import (
 from ksql.core.process import in_background
 from ksql.exec.dataflow import plan_of
 from ksql.kafka import Counts, TopicDifference, WriteOptions
-from ksql.spark.checkpoint import cut_over_mark
+from ksql.spark.checkpoint import cut_over_mark, results_topic
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
 
 if TYPE_CHECKING:
@@ -59,6 +60,16 @@ class NoTopics:
         del topic
         return False
 
+    def topic_id(self, topic: str) -> str | None:
+        """Return the id that nobody gives."""
+        del topic
+        return ""
+
+    def common_size(self, origin: str, target: str) -> int:
+        """Return 0."""
+        del origin, target
+        return 0
+
     def make_like(self, topic: str, like: str) -> None:
         """Make nothing."""
 
@@ -72,17 +83,30 @@ class NoTopics:
 
 
 class ResultsGone(ServerError):
-    """A version became the query, and the topic with its rows is not there any more."""
+    """A version became the query, and the topic with its rows is gone, or is another one."""
 
-    def __init__(self, query_id: str, topic: str) -> None:
+    def __init__(self, query_id: str, topic: str, *, recreated: bool = False) -> None:
+        what = "was deleted and recreated" if recreated else "is not there"
         super().__init__(
-            f'topic "{topic}", which holds the rows of the rebuilt query {query_id}, is not there',
+            f'topic "{topic}", which holds the rows of the rebuilt query {query_id}, {what}',
             detail="They are compared with the rows of the query's result before the query runs. "
             "Without them, rows that the query no longer has would stay in its result.",
             hint="Bring the newest checkpoint back and start again, if it was restored from a "
             f"copy; or start once with -o ksql.state.anew={query_id} (or =all) to compute all "
             f"results again; or TERMINATE {query_id}.",
         )
+
+
+class _Kept(NamedTuple):
+    """A former version, of which the rows are kept: its topic and its checkpoint."""
+
+    topic: str
+    checkpoint: Path
+
+
+def _is_other(then: str, now: str) -> bool:
+    """Return whether a topic's id has changed; one that nobody gives is like any other."""
+    return bool(then and now) and then != now
 
 
 @dataclass(frozen=True)
@@ -123,24 +147,71 @@ class CutOverCompletion:
             if mark is None or mark.number != query.cut_over.number:
                 mark = CutOverMark(number=query.cut_over.number)
             if not mark.done:
-                former = QueryVersion(query.id, query.cut_over.former).results_topic(service_id)
+                version = QueryVersion(query.id, query.cut_over.former)
+                place = version.checkpoint(spec.checkpoint.parent)
+                former = _Kept(version.results_topic(service_id), place)
                 counts = self._equalized(sink, hidden, former, spec, mark, hosted)
                 done = replace(mark, snapshot=True, done=True, **counts._asdict())
                 cut_over_mark.write(spec.checkpoint, done)
                 _log.info("query_cut_over", extra={"query_id": query.id, **counts._asdict()})
+        results_topic.forget(spec.checkpoint)
         delete = partial(self._delete, hidden, query.id)
         self._deletions[hidden] = in_background(f"delete {hidden}", delete)
 
-    def check_kept(self, query: PersistentQuery, checkpoint: Path) -> None:
+    def note_rows(self, query: PersistentQuery, checkpoint: Path, service_id: str) -> None:
+        """Note the topic of a table's candidate at its first launch; refuse another one later.
+
+        Raises: ROWS_LOST, CheckpointDamaged, NewerCheckpoint, OSError, and what Kafka says.
+        """
+        sink, hidden = plan_of(query).sink, query.version.results_topic(service_id)
+        if sink.kind != "TABLE" or sink.topic != hidden:
+            return
+        if self.topics.topic_id(hidden) is None:
+            return  # it was made just now, or the preflight has refused the launch
+        if id_ := self._check_rows(query.id, hidden, checkpoint):
+            results_topic.write(checkpoint, hidden, id_)
+
+    def check_comparable(
+        self, old: PersistentQuery, candidate: PersistentQuery, checkpoint: Path
+    ) -> None:
+        """Pass only if a candidate has the rows that a cut-over compares.
+
+        ``checkpoint`` is the candidate's.
+
+        Raises: ROWS_LOST, PartitionsDiffer, CheckpointDamaged, NewerCheckpoint, OSError, and what
+            Kafka says.
+        """
+        sink, hidden = plan_of(old).sink, plan_of(candidate).sink.topic or ""
+        if sink.kind != "TABLE":
+            return
+        self._check_rows(old.id, hidden, checkpoint)
+        self.topics.common_size(hidden, sink.topic or "")
+
+    def _check_rows(self, query_id: str, hidden: str, checkpoint: Path) -> str:
+        """Return the id of a topic; refuse one that is gone, or is not that of the version's rows.
+
+        Raises: ROWS_LOST.
+        """
+        now = self.topics.topic_id(hidden)
+        if now is None or _is_other(results_topic.read(checkpoint, hidden), now):
+            recreated = "" if now is None else " and recreated"
+            raise ROWS_LOST(query_id=query_id, topic=hidden, recreated=recreated)
+        return now
+
+    def check_kept(self, query: PersistentQuery, checkpoint: Path, service_id: str) -> None:
         """Pass only if the rows of a query's former version are kept: it may continue from them.
 
-        Raises: FORMER_NOT_KEPT, CheckpointDamaged, NewerCheckpoint, OSError.
+        Raises: FORMER_NOT_KEPT, ROWS_LOST, CheckpointDamaged, NewerCheckpoint, OSError, and what
+            Kafka says.
         """
         if query.cut_over is None or plan_of(query).sink.kind != "TABLE":
             return
         mark = cut_over_mark.read(checkpoint)
         if mark is None or mark.number != query.cut_over.number or not (mark.snapshot or mark.done):
             raise FORMER_NOT_KEPT(query_id=query.id)
+        former = QueryVersion(query.id, query.cut_over.former)
+        place = former.checkpoint(checkpoint.parent)
+        self._check_rows(query.id, former.results_topic(service_id), place)
 
     def seed(self, old: PersistentQuery, spec: QuerySpec) -> None:
         """Bring the topic of a candidate, of which ``spec`` is a launch, to the result's rows.
@@ -169,7 +240,7 @@ class CutOverCompletion:
         self,
         sink: Sink,
         hidden: str,
-        former: str,
+        former: _Kept,
         spec: QuerySpec,
         mark: CutOverMark,
         hosted: Container[QueryVersion],
@@ -177,14 +248,18 @@ class CutOverCompletion:
         topic = sink.topic or ""
         if sink.kind != "TABLE":
             return Counts()
-        if not self.topics.exists(hidden):
-            raise ResultsGone(spec.query_id, hidden)
+        now = self.topics.topic_id(hidden)
+        if now is None or _is_other(results_topic.read(spec.checkpoint, hidden), now):
+            raise ResultsGone(spec.query_id, hidden, recreated=now is not None)
         writing = self._writing(spec, hosted)
         if not mark.snapshot:
-            if (deletion := self._deletions.pop(former, None)) is not None:
+            if (deletion := self._deletions.pop(former.topic, None)) is not None:
                 deletion.join()  # it was the topic of a version that has just taken over
-            self.topics.make_like(former, topic)
-            self.topics.equalize(topic, former, writing)
+            self.topics.make_like(former.topic, topic)
+            self.topics.equalize(topic, former.topic, writing)
+            if former.checkpoint.is_dir():
+                id_ = self.topics.topic_id(former.topic) or ""
+                results_topic.write(former.checkpoint, former.topic, id_)
             cut_over_mark.write(spec.checkpoint, replace(mark, snapshot=True))
         return self.topics.equalize(hidden, topic, writing)
 

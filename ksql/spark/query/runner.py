@@ -304,7 +304,7 @@ class SparkRunner:
 
     def check_former(self, query: PersistentQuery) -> None:
         with usable(query.id):
-            self._completion.check_kept(query, self._checkpoint(query))
+            self._completion.check_kept(query, self._checkpoint(query), self._service_id)
 
     def stop_at_same_offsets(
         self, old: PersistentQuery, candidate: PersistentQuery, *, may_leave: bool = True
@@ -313,6 +313,8 @@ class SparkRunner:
 
         Raises: KsqlError; both continue then.
         """
+        with usable(old.id):
+            self._completion.check_comparable(old, candidate, self._checkpoint(candidate))
         versions = old, candidate
         going, coming = (self.running.get(q.version) or self._watched(q) for q in versions)
         common = read_topics(plan_of(old)).keys() & read_topics(plan_of(candidate)).keys()
@@ -432,6 +434,7 @@ class SparkRunner:
             except (incarnations.OlderCheckpoint, TopicRecreated) as unfit:
                 incarnation = self._checkpoints.instead_of(query, unfit)
             else:
+                self._completion.note_rows(query, spec.checkpoint, self._service_id)
                 self._completion.complete(query, spec, self._service_id, self.running)
                 self._overrides.end(query.version)
                 return spec

@@ -18,7 +18,13 @@ from ksql.core.errors import KsqlError
 from ksql.kafka.settings import KafkaSettings
 from ksql.registry import records
 from ksql.registry.kafkalog import KafkaSchemaLog
-from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations, plan_fingerprint
+from ksql.spark.checkpoint import (
+    checkpoint,
+    checkpoint_topics,
+    incarnations,
+    plan_fingerprint,
+    results_topic,
+)
 from ksql.spark.task import codes
 from ksql.spark.task.pages import DamagedPage, PagedStore
 from ksql.sql.plan.codec import UnreadablePlan, loads
@@ -44,6 +50,7 @@ READERS = {
     "life.json": incarnations.incarnation_of,
     "carried_out.json": lambda place: AppliedOffsetFile(place / "carried_out.json").read(),
     "topics.json": checkpoint_topics.read,
+    "results.json": lambda place: results_topic.read(place, make.RESULTS),
     "shape.json": plan_fingerprint.read,
     "code.json": codes.read,
     "topic.json": store_manager.read,

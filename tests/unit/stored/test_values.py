@@ -22,6 +22,7 @@ from ksql.spark.checkpoint import (
     cut_over_mark,
     incarnations,
     plan_fingerprint,
+    results_topic,
 )
 from ksql.spark.task import codes
 from ksql.spark.task.chunk import pack_records, unpack_chunks
@@ -233,6 +234,12 @@ def test_the_topics_that_a_query_has_read(place, tmp_path):
     assert checkpoint_topics.read(place) == make.TOPICS
     checkpoint_topics.write(tmp_path, make.TOPICS)
     assert (tmp_path / "topics.json").read_bytes() == (FILES / "topics.json").read_bytes()
+
+
+def test_the_topic_that_holds_the_rows_of_a_version(place, tmp_path):
+    assert results_topic.read(place, make.RESULTS) == make.TOPICS["t"]
+    results_topic.write(tmp_path, make.RESULTS, make.TOPICS["t"])
+    assert (tmp_path / "results.json").read_bytes() == (FILES / "results.json").read_bytes()
 
 
 def test_the_topic_of_which_stores_are(place, tmp_path):

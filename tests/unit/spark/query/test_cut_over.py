@@ -10,11 +10,12 @@ from threading import Event, Thread
 import pytest
 
 from ksql.control.engine.ports import MemoryLog
-from ksql.core.error_table import FORMER_NOT_KEPT, LAUNCH_ENDED
+from ksql.core.error_table import FORMER_NOT_KEPT, LAUNCH_ENDED, ROWS_LOST
 from ksql.core.errors import ServerError
 from ksql.core.process.lease import Lease, NotLeader
-from ksql.kafka.topic_difference import Counts
-from ksql.spark.checkpoint import cut_over_mark
+from ksql.core.query_version import QueryVersion
+from ksql.kafka.topic_difference import Counts, PartitionsDiffer
+from ksql.spark.checkpoint import cut_over_mark, results_topic
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
 from ksql.spark.query.cut_over import CutOverCompletion, ResultsGone
@@ -35,7 +36,7 @@ class Topics:
     """Notes what is done; ``fails`` is the step that fails."""
 
     def __init__(self, hidden):
-        self.present = {hidden}
+        self.present, self.ids = {hidden}, {}
         self.done, self.writings, self.fails = [], [], ""
 
     def _step(self, *step):
@@ -49,8 +50,18 @@ class Topics:
     def exists(self, topic):
         return topic in self.present
 
+    def topic_id(self, topic):
+        return self.ids.get(topic, "first") if topic in self.present else None
+
+    def common_size(self, origin, target):
+        if self.fails == "common_size":
+            raise PartitionsDiffer(origin, 1, target, 2)
+        return 1
+
     def make_like(self, topic, like):
         self._step("make", topic, like)
+        self.present.add(topic)
+        self.ids[topic] = "kept"
 
     def equalize(self, origin, target, writing):
         self._step("equalize", origin, target)
@@ -70,7 +81,10 @@ class Room:
         self.query = replace(query, version_number=17, cut_over=CutOver(33, 4))
         self.hidden = self.query.version.results_topic(SERVICE)
         self.former = self.hidden.replace("-v17-", "-v4-")
-        self.place = place
+        self.place = self.query.version.checkpoint(place)
+        self.former_place = QueryVersion(self.query.id, 4).checkpoint(place)
+        for folder in (self.place, self.former_place):
+            folder.mkdir()
         self.topics = Topics(self.hidden)
 
     def complete(self, query=None, completion=None, hosted=None, **spec):
@@ -90,6 +104,20 @@ class Room:
         completion.complete(query, launch, SERVICE, hosted)
         for deletion in deletions.values():
             deletion.join()
+
+    @property
+    def candidate(self):
+        """The query as long as it is built: it writes to the hidden topic."""
+        plan = codec.loads(self.query.plan)
+        plan = replace(plan, sink=replace(plan.sink, topic=self.hidden))
+        return replace(self.query, plan=codec.dumps(plan), cut_over=None)
+
+    def launch_candidate(self):
+        CutOverCompletion(self.topics).note_rows(self.candidate, self.place, SERVICE)
+
+    def check_comparable(self):
+        completion = CutOverCompletion(self.topics)
+        completion.check_comparable(self.query, self.candidate, self.place)
 
     @property
     def steps(self):
@@ -169,6 +197,51 @@ def test_without_the_rows_of_the_version_nothing_is_deleted(room):
         room.complete()
     assert room.topics.done == []
     assert "ksql.state.anew=CTAS_N_1" in caught.value.text()
+
+
+def test_rows_of_a_topic_that_was_recreated_are_not_compared(room):
+    """It lacks the rows from before: they would be deleted from the result."""
+    room.launch_candidate()
+    room.check_comparable()
+    room.topics.ids[room.hidden] = "second"
+    for step in (room.launch_candidate, room.check_comparable):
+        with pytest.raises(ROWS_LOST.base, match="was deleted and recreated"):
+            step()
+    with pytest.raises(ResultsGone, match="was deleted and recreated"):
+        room.complete()
+    assert room.topics.done == []
+
+
+def test_a_candidate_without_its_topic_is_not_cut_over(room):
+    room.launch_candidate()
+    room.topics.present.clear()
+    room.launch_candidate()  # the preflight refuses it, if it has written
+    with pytest.raises(ROWS_LOST.base, match=r"was deleted$"):
+        room.check_comparable()
+
+
+def test_a_candidate_whose_topic_has_another_size_is_not_cut_over(room):
+    room.topics.fails = "common_size"
+    with pytest.raises(PartitionsDiffer):
+        room.check_comparable()
+
+
+def test_brokers_that_give_no_ids_are_believed(room):
+    room.topics.ids[room.hidden] = ""
+    room.launch_candidate()
+    room.check_comparable()
+    room.topics.ids[room.hidden] = "second"
+    room.launch_candidate()
+    room.topics.ids[room.hidden] = ""
+    room.check_comparable()
+
+
+def test_a_streams_candidate_has_no_rows_to_lose(tmp_path):
+    room = Room(tmp_path, "CREATE STREAM N AS SELECT K, A FROM S;")
+    room.launch_candidate()
+    room.topics.ids[room.hidden] = "second"
+    room.launch_candidate()
+    room.check_comparable()
 
 
 def test_a_server_that_does_not_lead_writes_nothing(room, tmp_path):
@@ -274,7 +347,7 @@ def test_launch_of_a_query_that_was_ended_writes_no_more(room):
 
 
 def check_kept(room, query=None):
-    CutOverCompletion(room.topics).check_kept(query or room.query, room.place)
+    CutOverCompletion(room.topics).check_kept(query or room.query, room.place, SERVICE)
 
 
 @pytest.mark.parametrize("step", ["make", "equalize"])
@@ -291,6 +364,25 @@ def test_former_version_does_not_continue_before_its_rows_are_kept(room, step):
     check_kept(room)  # whatever becomes of the difference
     with pytest.raises(FORMER_NOT_KEPT.base, match="cannot be rolled back yet"):
         check_kept(room, replace(room.query, cut_over=CutOver(34, 17)))
+
+
+@pytest.mark.parametrize(("now", "what"), [("second", " and recreated$"), (None, "deleted$")])
+def test_former_version_whose_rows_are_lost_does_not_continue(room, now, what):
+    room.complete()
+    check_kept(room)
+    room.topics.ids[room.former] = now
+    with pytest.raises(ROWS_LOST.base, match=what):
+        check_kept(room)
+
+
+def test_a_later_topic_of_a_former_version_is_its_own(room):
+    """The version is cut over and rolled back to: its topic is deleted and made once more."""
+    results_topic.write(room.former_place, room.former, "of an earlier cut-over")
+    room.launch_candidate()
+    room.complete()
+    check_kept(room)
+    assert results_topic.read(room.former_place, room.former) == "kept"
+    assert results_topic.read(room.place, room.hidden) == ""
 
 
 def test_query_without_a_cut_over_keeps_no_rows(room):

@@ -12,7 +12,7 @@ import pytest
 
 from ksql.control.engine.ports import MemoryLog
 from ksql.control.engine.rebuild_progress import percent
-from ksql.core import KsqlError
+from ksql.core import ROWS_LOST, KsqlError
 from ksql.kafka.errors import UnknownTopic
 from ksql.spark.checkpoint import checkpoint, cut_over_mark
 from ksql.spark.query.cut_over import CutOverCompletion
@@ -159,6 +159,18 @@ def test_after_they_have_parted_both_continue_without_an_end(desk, old, candidat
         assert desk.runner.running[query.version].status().state is State.RUNNING
     desk.runner.resume_both(old, candidate)
     assert len(desk.runtime.started) == 5
+
+
+def test_both_run_on_if_the_rows_of_the_candidate_are_lost(desk, old, candidate):
+    def lost(*_given):
+        raise ROWS_LOST(query_id=old.id, topic="hidden", recreated="")
+
+    desk.runner._completion = SimpleNamespace(check_comparable=lost)
+    with pytest.raises(ROWS_LOST.base):
+        desk.runner.stop_at_same_offsets(old, candidate)
+    assert ends_of(desk) == [(0, None), (7, None)]
+    for query in (old, candidate):
+        assert desk.runner.running[query.version].status().state is State.RUNNING
 
 
 def test_a_running_version_that_does_not_read_on_is_not_waited_for_any_longer(desk, old, candidate):
