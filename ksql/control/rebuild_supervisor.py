@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ksql.control.engine.catch_up import Candidate, CatchUp, CatchUpSpeed
 from ksql.control.engine.rebuild_progress import present_problem, seconds_behind
 from ksql.control.planning.rebuild import is_over
+from ksql.control.room_watch import RoomWatch
 from ksql.core import KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure
 
@@ -72,6 +73,7 @@ class RebuildSupervisor:
         self._worker = PeriodicWorker(
             "rebuilds", _TURN_S, self.step, RepeatedFailure(_log, "rebuilds_not_looked_at")
         )
+        self._room = RoomWatch(engine, settings, leads)
         self._turn = threading.Lock()
         self._stepped = threading.Condition()
         self._catch_up = CatchUp(clock)
@@ -80,11 +82,13 @@ class RebuildSupervisor:
         """How far the candidates were at the last look, as far as it was known, by query."""
 
     def start(self) -> None:
-        """Look at them once a second from now on."""
+        """Look at them, and at the room that they leave, once a second from now on."""
+        self._room.start()
         self._worker.start()
 
     def close(self) -> None:
         """Look no more."""
+        self._room.close()
         self._worker.end()
 
     def step(self) -> None:

@@ -219,7 +219,7 @@ NO_ROOM: Final = ErrorRow(
     StatementError,
     "{query_id} was not rebuilt: there is no room for a second state",
     "The state of the running query has {state_bytes} bytes, and {free_bytes} are free on its "
-    "disk.",
+    "disk. At least {least} must stay free (ksql.upgrade.rebuild.min.free.bytes).",
     "Make room, or begin with less: START_MODE='now' has an empty state at first.",
 )
 NO_REBUILD: Final = ErrorRow(

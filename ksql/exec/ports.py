@@ -171,6 +171,12 @@ class Runner(Protocol):
     def progress(self, version: QueryVersion) -> BuildProgress | None:
         """Return how far a version has read; None if it does not run here."""
 
+    def free_bytes(self, version: QueryVersion) -> int | None:
+        """Return the room on the disk of a version's state; None if it is not known.
+
+        Raises: OSError.
+        """
+
     def check_former(self, query: PersistentQuery) -> None:
         """Look whether the former version of a query can continue from the rows that it had.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections import Counter
 
@@ -192,19 +193,49 @@ def test_a_checkpoint_that_is_removed_under_a_query_is_an_error_at_once_and_at_t
         )
 
 
+def last_count(scene):
+    return read_all(scene.bootstrap, scene.dst)[-1].value["C"]
+
+
+LEAST_FREE = 16 << 20
+
+
+def fill(filler, leave):
+    """Fill the disk of a file until so many bytes are free."""
+    with contextlib.suppress(OSError), filler.open("ab", buffering=0) as file:
+        while shutil.disk_usage(filler).free > leave and file.write(bytes(1 << 12)):
+            pass
+
+
 def test_a_full_state_directory_is_an_error_and_costs_nothing(scene, small_disk):
-    """The state directory is full; Kafka lies elsewhere."""
+    """The state directory is full; Kafka lies elsewhere. A rebuild ends before that."""
     scene.folder = small_disk
     filler = small_disk / "filler"
-    with scene.served() as http:
+    slow = {"ksql__upgrade__rebuild__max__records__per__second": "1"}
+    with scene.served(ksql__upgrade__rebuild__min__free__bytes=str(LEAST_FREE), **slow) as http:
         query = counting(scene, http)
-        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-            while file.write(bytes(1 << 12)):
-                pass
+        produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(500)])
+        http.ksql(
+            f"CREATE OR REPLACE TABLE {scene.dst} WITH (REPLACE_MODE='rebuild') AS "
+            f"SELECT K, COUNT(*) AS C FROM {scene.src} WHERE N > 1 GROUP BY K;"
+        )
+        candidate = next((small_disk / "state" / scene.service_id / "queries").glob("*.v*"))
+        fill(filler, leave=LEAST_FREE // 2)
+
+        def upgrade():
+            [upgrade] = http.one(f"SHOW UPGRADES FOR {scene.dst};")["upgrades"]
+            return upgrade["status"] == "aborted" and upgrade
+
+        await_true("the rebuild is ended", upgrade)
+        await_true("its state is gone", lambda: not candidate.exists())
+        await_true("the query has run on", lambda: last_count(scene) == 501)
+        assert http.queries() == {query: "RUNNING"}
+
+        fill(filler, leave=0)
         produce(scene.bootstrap, scene.src, [("k", {"N": n}) for n in range(50)])
         http.await_error(query, "No space left on device")
         filler.unlink()
-        await_true("it goes on", lambda: read_all(scene.bootstrap, scene.dst)[-1].value["C"] == 51)
+        await_true("it goes on", lambda: last_count(scene) == 551)
         await_true("it runs", lambda: http.queries() == {query: "RUNNING"})
 
 

@@ -43,7 +43,7 @@ from ksql.control.engine.replacement_locks import (
     start_replacement,
 )
 from ksql.control.engine.replayed_upgrades import Replayed, note_rebuild
-from ksql.control.planning import cut_over, rebuild
+from ksql.control.planning import abort_rollback, cut_over, rebuild
 from ksql.control.planning.prepare import prepare
 from ksql.core import KsqlError, QueryVersion, ServerError, StatementError, note, noting
 from ksql.exec import HALF_WRITTEN, Runner, Switch, Topics
@@ -182,6 +182,17 @@ class Engine:
 
         return self._carry_out(prepared, rebuild.FORGET, settings)
 
+    def end_rebuild(self, query_id: QueryId, reason: str, settings: Settings) -> Outcome:
+        """Give up a query's candidate, if it has one, for a reason that is no statement's.
+
+        Raises: as ``execute``.
+        """
+
+        def prepared(offset: int) -> Prepared:
+            return abort_rollback.ended(query_id, self.context(settings, offset))
+
+        return self._carry_out(prepared, reason, settings)
+
     def _carry_out(
         self, prepared: Callable[[int], Prepared], text: str, settings: Settings, user: str = ""
     ) -> Outcome:
@@ -206,7 +217,7 @@ class Engine:
                 if first.warning is not None:
                     return Outcome(first, -1)
                 self._replacements.refuse(first.changes)
-                check_room(first, self.catalog, self.runner)
+                check_room(first, self.catalog, self.runner, settings)
                 transaction.check(command(first))
                 allowed = settings.flag(HALF_WRITTEN)
                 execution = CommandExecution(

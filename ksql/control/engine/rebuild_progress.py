@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.changes import BeginRebuild
 from ksql.core import NO_ROOM
@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ksql.control.engine.context import Prepared
+    from ksql.core import Settings
     from ksql.exec import BuildProgress, Runner
     from ksql.sql.catalog import Catalog
+
+LEAST_FREE: Final = "ksql.upgrade.rebuild.min.free.bytes"
 
 
 def records_read(progress: BuildProgress) -> int:
@@ -70,28 +73,30 @@ def _partitions(progress: BuildProgress) -> Iterator[tuple[int, int, int]]:
             yield begin, min(max(positions.get(partition, begin), begin), end), end
 
 
-def check_room(prepared: Prepared, catalog: Catalog, runner: Runner) -> None:
+def check_room(prepared: Prepared, catalog: Catalog, runner: Runner, settings: Settings) -> None:
     """Refuse a rebuild whose state plainly does not fit next to that of the running query.
 
     The running state is the measure where the candidate reads its sources from the beginning. One
-    that begins later may need less, and a former version has its state already.
+    that begins later may need less, and a former version has its state already. What must stay
+    free is no room.
 
     Raises: NO_ROOM.
     """
+    least = settings.number(LEAST_FREE)
     for change in prepared.changes:
         match change:
             case BeginRebuild(rebuild) if not rebuild.rollback:
-                if set(read_topics(plan_of(rebuild.candidate)).values()) != {"earliest"}:
-                    continue
                 query_id = rebuild.candidate.id
                 progress = runner.progress(catalog.version_of(query_id))
                 if progress is None or progress.free_bytes is None:
                     continue
-                if progress.state_bytes > progress.free_bytes:
+                reads_all = set(read_topics(plan_of(rebuild.candidate)).values()) == {"earliest"}
+                if (progress.state_bytes if reads_all else 0) + least > progress.free_bytes:
                     raise NO_ROOM(
                         query_id=query_id,
                         state_bytes=f"{progress.state_bytes:,}",
                         free_bytes=f"{progress.free_bytes:,}",
+                        least=f"{least:,}",
                     )
             case _:
                 continue

@@ -74,6 +74,14 @@ def by_id(query_id: str, catalog: Catalog) -> PersistentQuery:
     return query
 
 
+def ended(query_id: str, context: PlanningContext) -> Prepared:
+    """Return the effects of giving up a candidate; a warning if there is none any more."""
+    query = context.catalog.query(query_id)
+    if query is None or query.id not in context.catalog.rebuilds:
+        return Prepared(warning=f"{query_id} has no candidate")
+    return _aborted(query, context)
+
+
 def _aborted(query: PersistentQuery, context: PlanningContext) -> Prepared:
     """Give up the candidate; the rows of a table's former version stay for another rollback."""
     under_way = context.catalog.rebuilds.get(query.id)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.context import Prepared
     from ksql.control.engine.engine import Outcome
     from ksql.control.statements.services import Request
+    from ksql.sql.catalog import Catalog, Rebuild
 
 
 def execute(stmt: ast.Statement, request: Request) -> e.Entity:
@@ -54,6 +55,27 @@ def _awaited(prepared: Prepared, request: Request) -> Iterator[str]:
                     f"The rebuild of {version.query_id} continues; it was not cut over within "
                     f"{limit_ms} ms: {kept_by}\nSHOW UPGRADES; shows how far it is."
                 )
+            elif _was_given_up(change.rebuild, request.engine.catalog):
+                yield (
+                    f"The rebuild of {version.query_id} was ended before its cut-over.\n"
+                    "SHOW UPGRADES; shows its id, and DESCRIBE UPGRADE 'id'; why it was ended."
+                )
+
+
+def _was_given_up(rebuild: Rebuild, catalog: Catalog) -> bool:
+    """Return whether a rebuild was ended without a cut-over.
+
+    A version that was cut over and has been replaced since is kept as the former one. So is that
+    of a rollback that was aborted.
+    """
+    query_id, version = rebuild.candidate.id, rebuild.candidate.version
+    under_way = catalog.rebuilds.get(query_id)
+    if under_way is not None and under_way.candidate.offset == rebuild.candidate.offset:
+        return False
+    query, former = catalog.queries.get(query_id), catalog.former_versions.get(query_id)
+    if query is not None and query.version == version:
+        return False
+    return rebuild.rollback or former is None or former.query.version != version
 
 
 def _ended_push(stmt: ast.Statement, request: Request) -> e.TerminateQuery | None:

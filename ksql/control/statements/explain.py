@@ -178,7 +178,7 @@ def _in_room(attempt: Prepared | StatementError, request: Request) -> Prepared |
     """Return the attempt, or the error if there is no room for the second state that it needs."""
     if isinstance(attempt, Prepared):
         try:
-            check_room(attempt, request.engine.catalog, request.engine.runner)
+            check_room(attempt, request.engine.catalog, request.engine.runner, request.settings)
         except StatementError as error:
             return error
     return attempt

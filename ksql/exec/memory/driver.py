@@ -232,6 +232,11 @@ class MemoryRunner:
         ends = {topic: len(self._topics.records.get(topic, [])) for topic in running.positions}
         return BuildProgress(_offsets(running.begins), _offsets(running.positions), _offsets(ends))
 
+    def free_bytes(self, version: QueryVersion) -> int | None:
+        """Know nothing: its state is in memory."""
+        del version
+        return None
+
     def check_former(self, query: PersistentQuery) -> None:
         """Pass: a cut-over is completed at once here."""
 

@@ -23,7 +23,7 @@ from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.links import Links
 from ksql.spark.query.offset_sync import OffsetSync, OffsetSyncs, Side, SyncInProgress, cancelled
 from ksql.spark.query.preflight import Preflight
-from ksql.spark.query.query_metrics import progress_of
+from ksql.spark.query.query_metrics import free_bytes, progress_of
 from ksql.spark.query.spec import QueryLocation, QuerySpec, unheard
 from ksql.spark.query.start_offsets import StartOffsets
 from ksql.spark.query.stopping import stop_soon
@@ -301,6 +301,9 @@ class SparkRunner:
             return None
         with usable(version.query_id):
             return progress_of(running, self._begins, self._ends)
+
+    def free_bytes(self, version: QueryVersion) -> int | None:
+        return free_bytes(self.checkpoint(version))
 
     def check_former(self, query: PersistentQuery) -> None:
         with usable(query.id):

@@ -13,6 +13,7 @@ from ksql.control.engine.command_execution import UpgradeHistory
 from ksql.control.engine.errors import BESIDE
 from ksql.control.engine.ports import MemoryLog
 from ksql.control.rebuild_supervisor import RebuildSupervisor
+from ksql.control.room_watch import RoomWatch
 from ksql.control.statements import execute
 from ksql.core.config import Settings
 from ksql.core.errors import KsqlError
@@ -35,6 +36,8 @@ BY_DOCK = (
     "CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='rebuild') AS "
     "SELECT D AS B, COUNT(*) AS N FROM R GROUP BY D;"
 )
+LEAST = 268_435_456
+"""What a rebuild leaves free of its disk by default, in bytes."""
 
 
 def ride(bike, dock, metres, time):
@@ -232,6 +235,22 @@ def test_statement_that_waits_in_vain_says_so(world):
     world.engine.cut_over = lambda *_: None
     [answer] = world.run(FILTERED, **{"ksql.upgrade.wait.ms": "1"})
     assert "continues" in answer.warnings[0].message
+
+
+@pytest.mark.parametrize("text", [FILTERED, "ROLLBACK UPGRADE OF T;"])
+@pytest.mark.parametrize("end", ["ABORT UPGRADE OF T;", "TERMINATE CTAS_T_1;"])
+def test_statement_that_waits_for_what_somebody_else_ends_says_so(world, text, end):
+    rebuilt(world, BY_DOCK)
+    watching = supervisor(world)
+
+    def await_rebuild(version, timeout_s):
+        world.run(end)
+        return watching.wait(version, timeout_s)
+
+    world.services.await_rebuild = await_rebuild
+    [answer] = world.run(text, **{"ksql.upgrade.wait.ms": "5000"})
+    [warning] = answer.warnings
+    assert "The rebuild of CTAS_T_1 was ended before its cut-over" in warning.message
 
 
 def test_statement_waits_until_the_new_plan_runs(world):
@@ -674,28 +693,117 @@ def progressing(world, **facts):
 )
 def test_explain_estimates_the_time(world, measured, limit, expected):
     ends_of(world)
-    progressing(world, batch_rate=measured, state_bytes=7, free_bytes=9)
+    progressing(world, batch_rate=measured, state_bytes=7, free_bytes=9 + LEAST)
     key = "ksql.upgrade.rebuild.max.records.per.second"
     world.settings = Settings({**world.settings.server, key: limit})
     estimate = explained(world).estimate
     assert (estimate.rate, estimate.rate_from, estimate.seconds) == expected
-    assert (estimate.state_bytes, estimate.free_bytes) == (7, 9)
+    assert (estimate.state_bytes, estimate.free_bytes) == (7, 9 + LEAST)
 
 
 def test_no_room_for_a_second_state(world):
-    progressing(world, state_bytes=2000, free_bytes=1999)
+    progressing(world, state_bytes=2000, free_bytes=LEAST + 1999)
     error = world.refuse(BY_DOCK)
     assert "no room for a second state" in error.message
-    assert "2,000 bytes, and 1,999 are free" in error.detail
+    assert "2,000 bytes, and 268,437,455 are free" in error.detail
+    assert "268,435,456 must stay free" in error.detail
     refused = explained(world).modes[1]
     assert not refused.possible
-    assert "1,999 are free" in refused.reasons[0]
+    assert "268,437,455 are free" in refused.reasons[0]
     assert not world.catalog.rebuilds
+    progressing(world, state_bytes=2000, free_bytes=LEAST + 2000)
+    world.run(BY_DOCK)
+    assert world.catalog.rebuilds
+
+
+def test_no_room_that_must_stay_free(world):
+    progressing(world, state_bytes=0, free_bytes=LEAST - 1)
+    error = world.refuse(BY_DOCK.replace("'rebuild'", "'rebuild', START_MODE='now'"))
+    assert "no room for a second state" in error.message
+
+
+class Ending(UpgradeHistory):
+    """Notes the ends of rebuilds."""
+
+    def __init__(self, ended):
+        self.rebuild_ended = lambda *given: ended.append(given)
+
+
+class Disk:
+    """The disk of all states: each candidate takes a part of it."""
+
+    def __init__(self, world, free):
+        self.world, self.free = world, free
+        world.runner.free_bytes = self.left
+        self.watch = RoomWatch(world.engine, Settings(), lambda: True)
+
+    def left(self, _version):
+        return self.free - 1000 * len(self.world.catalog.rebuilds)
+
+
+def test_rebuild_that_fills_the_disk_is_ended_alone(world):
+    world.run("CREATE TABLE U AS SELECT D, COUNT(*) AS N FROM R GROUP BY D;")
+    world.run(BY_DOCK)
+    world.run(
+        "CREATE OR REPLACE TABLE U WITH (REPLACE_MODE='rebuild') AS "
+        "SELECT D, COUNT(*) AS N FROM R WHERE M > 6 GROUP BY D;"
+    )
+    first, second = world.query("T"), world.query("U")
+    disk = Disk(world, LEAST + 2000)
+    disk.watch.step()
+    assert set(world.catalog.rebuilds) == {first.id, second.id}
+    disk.free -= 1
+    for left in ({first.id}, {first.id}):  # the last one made room enough
+        disk.watch.step()
+        assert set(world.catalog.rebuilds) == left
+    assert set(world.runner.running) == {
+        first.version,
+        second.version,
+        world.catalog.rebuilds[first.id].candidate.version,
+    }
+    disk.free = 0
+    disk.watch.step()
+    assert not world.catalog.rebuilds
+    assert {topic for topic in world.topics.known if "changelog" in topic} == set()
+    world.feed("r", ride("a", "x", 5, 4))
+    assert world.last("T")["a"] == {"N": 3}
+
+
+def test_rebuild_that_is_ended_for_its_disk_says_so(world):
+    ended = []
+    world.engine.history = Ending(ended)
+    world.run(BY_DOCK)
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    Disk(world, LEAST).watch.step()
+    assert ended == [
+        (
+            version,
+            "The disk of its state had 268,434,456 bytes left; at least 268,435,456 must stay "
+            "free (ksql.upgrade.rebuild.min.free.bytes).",
+        )
+    ]
+
+
+def test_room_is_looked_at_by_who_leads(world):
+    world.run(BY_DOCK)
+    disk = Disk(world, 0)
+    RoomWatch(world.engine, Settings(), lambda: False).step()
+    assert world.catalog.rebuilds
+    world.engine.runner.free_bytes = lambda _version: None
+    disk.watch.step()
+    assert world.catalog.rebuilds
+
+
+def test_rollback_is_not_ended_for_its_disk(world):
+    rebuilt(world)
+    world.run("ROLLBACK UPGRADE OF T;")
+    Disk(world, 0).watch.step()
+    assert world.catalog.rebuilds
 
 
 @pytest.mark.parametrize("mode", ["rebuild", "backfill"])
 def test_explain_accepts_nothing_that_has_no_room(world, mode):
-    progressing(world, state_bytes=2000, free_bytes=1999)
+    progressing(world, state_bytes=2000, free_bytes=LEAST + 1999)
     select = "SELECT B, COUNT(*) AS N, SUM(M) AS S FROM R GROUP BY B;"
     text = f"CREATE OR REPLACE TABLE T WITH (REPLACE_MODE='{mode}') AS {select}"
     assert "no room for a second state" in world.refuse(text).message
@@ -706,7 +814,7 @@ def test_explain_accepts_nothing_that_has_no_room(world, mode):
 
 
 def test_room_is_no_matter_where_less_may_be_needed(world):
-    progressing(world, state_bytes=2000, free_bytes=1999)
+    progressing(world, state_bytes=2000, free_bytes=LEAST + 1999)
     world.run(BY_DOCK.replace("'rebuild'", "'rebuild', START_MODE='now'"))
     assert world.catalog.rebuilds
 
