@@ -29,6 +29,8 @@ WAIT: Final = "ksql.upgrade.wait.ms"
 _log = logging.getLogger(__name__)
 _TURN_S: Final = 1.0
 _LOOK_S: Final = 0.05
+_MOST_WAITING: Final = 8
+"""So many statements may wait at a time: each takes one of the threads of all statements."""
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
 
@@ -75,6 +77,7 @@ class RebuildSupervisor:
         )
         self._room = RoomWatch(engine, settings, leads)
         self._turn = threading.Lock()
+        self._waiting = threading.BoundedSemaphore(_MOST_WAITING)
         self._stepped = threading.Condition()
         self._catch_up = CatchUp(clock)
         self._failed: dict[Candidate, _Failed] = {}
@@ -82,7 +85,7 @@ class RebuildSupervisor:
         """How far the candidates were at the last look, as far as it was known, by query."""
 
     def start(self) -> None:
-        """Look at them, and at the room that they leave, once a second from now on."""
+        """Look at them, and at the room that they leave, from now on."""
         self._room.start()
         self._worker.start()
 
@@ -145,10 +148,18 @@ class RebuildSupervisor:
         return "" if failed is None else failed.problem
 
     def wait(self, version: QueryVersion, timeout_s: float) -> str:
-        """Wait until a candidate was cut over or given up.
+        """Wait until a candidate was cut over or given up; not if too many wait already.
 
         Returns: what keeps it, if it is still built after that time; else nothing.
         """
+        if not self._waiting.acquire(blocking=False):
+            return f"{_MOST_WAITING} other statements wait for rebuilds."
+        try:
+            return self._wait(version, timeout_s)
+        finally:
+            self._waiting.release()
+
+    def _wait(self, version: QueryVersion, timeout_s: float) -> str:
         deadline = self._clock() + timeout_s
         candidate = self._candidate(version)
         while candidate is not None and self._candidate(version) == candidate:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ksql.sql.catalog import Rebuild
 
 _log = logging.getLogger(__name__)
-_TURN_S: Final = 1.0
+_TURN_S: Final = 0.2
 
 
 class RoomWatch:
@@ -36,7 +36,7 @@ class RoomWatch:
         )
 
     def start(self) -> None:
-        """Look at the disks once a second from now on."""
+        """Look at the disks some times a second from now on."""
         self._worker.start()
 
     def close(self) -> None:

@@ -77,8 +77,8 @@ def check_room(prepared: Prepared, catalog: Catalog, runner: Runner, settings: S
     """Refuse a rebuild whose state plainly does not fit next to that of the running query.
 
     The running state is the measure where the candidate reads its sources from the beginning. One
-    that begins later may need less, and a former version has its state already. What must stay
-    free is no room.
+    that begins later may need less, and a former version has its state already. Some bytes of the
+    disk must stay free in any case.
 
     Raises: NO_ROOM.
     """

@@ -52,8 +52,9 @@ def _awaited(prepared: Prepared, request: Request) -> Iterator[str]:
             version = change.rebuild.candidate.version
             if kept_by := request.services.await_rebuild(version, limit_ms / 1000):
                 yield (
-                    f"The rebuild of {version.query_id} continues; it was not cut over within "
-                    f"{limit_ms} ms: {kept_by}\nSHOW UPGRADES; shows how far it is."
+                    f"The rebuild of {version.query_id} continues; it is not cut over yet, and is "
+                    f"not waited for ({WAIT}={limit_ms}): {kept_by}\n"
+                    "SHOW UPGRADES; shows how far it is."
                 )
             elif _was_given_up(change.rebuild, request.engine.catalog):
                 yield (

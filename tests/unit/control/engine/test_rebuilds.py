@@ -237,6 +237,27 @@ def test_statement_that_waits_in_vain_says_so(world):
     assert "continues" in answer.warnings[0].message
 
 
+def test_statements_that_wait_leave_threads_to_others(world):
+    world.run(FILTERED)
+    version = world.catalog.rebuilds[world.query("T").id].candidate.version
+    watching, waiting, go_on = supervisor(world), threading.Semaphore(0), threading.Event()
+
+    def rest(_seconds):
+        waiting.release()
+        assert go_on.wait(PATIENCE_S)
+
+    watching.step, watching._sleep = lambda: None, rest
+    threads = [threading.Thread(target=watching.wait, args=(version, 0.05)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+        assert waiting.acquire(timeout=PATIENCE_S)
+    assert watching.wait(version, PATIENCE_S) == "8 other statements wait for rebuilds."
+    go_on.set()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert watching.wait(version, 0.0) == "it reads what is there"
+
+
 @pytest.mark.parametrize("text", [FILTERED, "ROLLBACK UPGRADE OF T;"])
 @pytest.mark.parametrize("end", ["ABORT UPGRADE OF T;", "TERMINATE CTAS_T_1;"])
 def test_statement_that_waits_for_what_somebody_else_ends_says_so(world, text, end):
