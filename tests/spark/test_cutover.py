@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -370,6 +371,30 @@ def test_rows_that_a_recreated_topic_lacks_are_not_deleted_from_the_result(site)
     site.send()
     site.settle(old)
     assert site.counts(site.sink) == counted(site.sent)
+
+
+def test_a_query_that_was_ended_within_its_batch_writes_no_more(site):
+    """Its tasks' processes would write for seconds, next to whatever writes to the topic then."""
+    query = site.query(COPIED, "at_least_once")
+    for _ in range(10):
+        site.send(60_000)
+    site.runner.start(query)
+
+    def written():
+        return sum(site.desk.ends(site.sink).get(site.sink, {}).values())
+
+    await_true("it writes", lambda: written() > 0)
+    running = site.runner.running[query.version]
+    running.lock_start()
+    assert running.interrupt()
+    time.sleep(1.0)  # a look at the right, and what was sent before
+    there = written()
+    assert there < len(site.sent)
+    time.sleep(2.0)
+    assert written() == there
+    running.resume()
+    site.settle(query)
+    assert {row["A"] for row in site.desk.values(site.sink)} == {a for _, a in site.sent}
 
 
 def test_versions_that_have_ended_at_the_same_offsets_may_continue(site):

@@ -137,6 +137,7 @@ def task_environment(spec: QuerySpec) -> TaskEnvironment:
         ahead_ms=spec.ahead_ms,
         loader=spec.loader,
         lease=spec.lease,
+        right=spec.right,
         reader=_reader(spec),
         all_records=spec.fail_on_data_loss,
         kept=spec.kept,

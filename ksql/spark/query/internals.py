@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from ksql.spark.checkpoint.checkpoint import Offsets
-    from ksql.spark.query.spec import Link
+    from ksql.spark.query.spec import Link, QuerySpec
 
 FULL_SHARE: Final = 4
 """The weight of a query's pool; that of a candidate, which has less, is a whole number as well."""
@@ -64,6 +64,16 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
     except StreamingQueryException:
         return True  # the end that was set, or one that came before
     return True
+
+
+def interrupt(query: StreamingQuery, spec: QuerySpec | None) -> None:
+    """End a query within its batch; its tasks' processes may outlive that, and write no more.
+
+    Raises: whatever Spark does, if it does not manage.
+    """
+    if spec is not None:
+        spec.right.withdraw()
+    query.stop()
 
 
 def _sleeps(query: StreamingQuery) -> bool:

@@ -16,7 +16,7 @@ from ksql.core.process import in_background
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
 from ksql.spark.query.batch_limits import better_bound
 from ksql.spark.query.failures import reason
-from ksql.spark.query.internals import has_looked, physical_plan
+from ksql.spark.query.internals import has_looked, interrupt, physical_plan
 from ksql.spark.query.spec import QueryLocation, QuerySpec, RetryPolicy, State, Status, failure
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class QuerySupervisor:
 
     def _end(self, query: StreamingQuery) -> None:
         try:
-            query.stop()
+            interrupt(query, self._spec)
         except Exception:  # noqa: BLE001 - Spark's own time-out comes as an error of no kind
             _log.exception("query_not_ended", extra={"query_id": self.version.name})
             self._next_try = time.monotonic() + _STOP_AGAIN_S
@@ -274,7 +274,7 @@ class QuerySupervisor:
 
     def _end_with(self, query: StreamingQuery, problem: KsqlError) -> None:
         try:
-            query.stop()
+            interrupt(query, self._spec)
         except Exception:  # noqa: BLE001 - Spark's own time-out; it runs: the next look finds it
             self._asked_to_end = False
             _log.exception("query_not_ended", extra={"query_id": self.version.name})
@@ -311,7 +311,7 @@ class QuerySupervisor:
     def interrupt(self) -> bool:
         """End it within its batch, which is repeated if it continues. False: it still runs."""
         if not self.end_between_batches(0.0) and self._query is not None:
-            self._query.stop()
+            interrupt(self._query, self._spec)
         return not (self._runs() or self._launching)
 
     def half_done(self) -> bool:

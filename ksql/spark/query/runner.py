@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -489,6 +490,7 @@ class SparkRunner:
             incarnation=incarnation.name,
             lease=context.lease,
             reader=context.reader if context.settings.text(READ) == BY_WORKERS else None,
+            launch=uuid.uuid4().hex,
         )
         if (until := self._syncs.until(query.version)) is not None:
             spec = replace(spec, until=until, kept=self._syncs.kept(query.version))

@@ -21,6 +21,7 @@ from ksql.spark.query.failures import reason
 from ksql.spark.query.internals import FULL_SHARE
 from ksql.spark.task.codes import as_it_runs
 from ksql.spark.task.kept_state import KeptState
+from ksql.spark.task.launch_right import LaunchRight
 from ksql.spark.task.task_environment import Loader
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class QuerySpec:
         gate: Where its source waits as long as it is closed; empty: nowhere.
         reader: Kafka client properties (librdkafka names) with which the tasks read the source's
             ranges; None: Spark's own source reads.
+        launch: An id that no other launch has; empty: its tasks may write however it ends.
     """
 
     version: QueryVersion
@@ -136,6 +138,12 @@ class QuerySpec:
     lease: Lease | None = None
     gate: str = ""
     reader: Mapping[str, str] | None = None
+    launch: str = ""
+
+    @property
+    def right(self) -> LaunchRight:
+        """The right to write of the tasks of this launch alone."""
+        return LaunchRight(str(self.checkpoint), self.launch)
 
     @property
     def query_id(self) -> str:

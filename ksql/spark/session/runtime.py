@@ -303,6 +303,7 @@ class SparkRuntime:
 
     def _launch(self, spec: QuerySpec) -> StreamingQuery:
         _check_incarnation(spec)
+        spec.right.grant()
         try:
             query = self._launched(spec)
         except LOST as lost:

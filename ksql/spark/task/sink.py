@@ -29,6 +29,7 @@ from ksql.kafka.producers import (
     keep,
 )
 from ksql.kafka.producers.worker_producer import worker_producer
+from ksql.spark.task.launch_right import LaunchOver
 from ksql.spark.task.partitioner import ANYWHERE, by_partition
 from ksql.spark.task.tasklog import TaskLog, log_records
 
@@ -194,12 +195,24 @@ class TransactionSink(TaskSink):
     def close(self) -> None:
         """Commit, then write the log."""
         if self._transaction is not None:
-            self._environment.await_lease()
+            self._check_commit(self._transaction)
             self._transaction.commit(self._rejected)
             if self._transaction.moved:
                 self._log.note(SINK, AT_EPOCH.format(self._transaction.moved))
             keep(self._task_id, self._transaction)
         super().close()
+
+    def _check_commit(self, transaction: TaskTransactions) -> None:
+        """Pass if the task may commit; else abort, as readers wait for an open transaction.
+
+        Raises: NotLeader, LaunchOver.
+        """
+        try:
+            self._environment.await_lease()
+        except LaunchOver:
+            with suppress(DeliveryFailed):  # the next producer of this id ends it
+                transaction.abort()
+            raise
 
 
 def open_sink(

@@ -9,6 +9,7 @@ from ksql.core.process import Lease
 from ksql.exec.dataflow.load import load
 from ksql.kafka.producers import NO_LIMITS, TopicLimits
 from ksql.spark.task.kept_state import KeptState
+from ksql.spark.task.launch_right import LaunchRight
 
 if TYPE_CHECKING:
     from ksql.core import OutRecord
@@ -43,7 +44,8 @@ class TaskEnvironment:
         strict: Whether a record that the broker refuses ends the query.
         ahead_ms: How far ahead of the clock a record may be without a warning; 0: however far.
         loader: Turns the plan into a program.
-        lease: The right to write; None: it is not asked for.
+        lease: The right of the server to write; None: it is not asked for.
+        right: The right of the launch to write; None: it is not asked for.
         reader: Kafka client configuration, as sorted pairs, if the tasks read the records; None:
             Spark reads them.
         kept: The state that the last stage takes over, in a batch that has no records.
@@ -67,17 +69,20 @@ class TaskEnvironment:
     ahead_ms: int = 0
     loader: Loader = load
     lease: Lease | None = None
+    right: LaunchRight | None = None
     reader: tuple[tuple[str, str], ...] | None = None
     all_records: bool = True
     kept: KeptState | None = None
 
     def await_lease(self) -> None:
-        """Return while the server of this task leads; wait while that is open.
+        """Return while this task may write; wait while it is open whether its server leads.
 
-        Raises: NotLeader.
+        Raises: NotLeader, LaunchOver.
         """
         if self.lease is not None:
             self.lease.await_valid()
+        if self.right is not None:
+            self.right.check()
 
     @property
     def sink_producer(self) -> dict[str, str]:

@@ -746,8 +746,11 @@ def test_no_room_that_must_stay_free(world):
 class Ending(UpgradeHistory):
     """Notes the ends of rebuilds."""
 
-    def __init__(self, ended):
-        self.rebuild_ended = lambda *given: ended.append(given)
+    def __init__(self):
+        self.ended = []
+
+    def rebuild_ended(self, candidate, reason):
+        self.ended.append((candidate, reason))
 
 
 class Disk:
@@ -791,12 +794,11 @@ def test_rebuild_that_fills_the_disk_is_ended_alone(world):
 
 
 def test_rebuild_that_is_ended_for_its_disk_says_so(world):
-    ended = []
-    world.engine.history = Ending(ended)
+    world.engine.history = ending = Ending()
     world.run(BY_DOCK)
     version = world.catalog.rebuilds[world.query("T").id].candidate.version
     Disk(world, LEAST).watch.step()
-    assert ended == [
+    assert ending.ended == [
         (
             version,
             "The disk of its state had 268,434,456 bytes left; at least 268,435,456 must stay "
