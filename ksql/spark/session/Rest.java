@@ -6,7 +6,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The rest of a query that has nothing to do: until there may be something, or for a second.
+ * The rest of a query that has nothing to do: until there may be something, or for some seconds.
  *
  * <p>A query that looked and found nothing need not look again before records arrive or those
  * upstream of it go on. It rests within Spark's trigger: a trigger that finds nothing costs a
@@ -16,7 +16,9 @@ public final class Rest {
     /** A query with longer pauses is to have them. */
     private static final long LONGEST_MS = 100;
     /** It looks by itself all the same: for new partitions, and for topics that are gone. */
-    private static final long LOOK_MS = 1_000;
+    private static final long LOOK_MS = 3_000;
+    /** The same of one that waits for other queries. */
+    private static final long LINKED_LOOK_MS = 1_000;
     /** Those that rest now, by the names of their queries; guarded by the lock of {@link Progress}. */
     private static final Map<String, Rest> RESTING = new HashMap<>();
 
@@ -112,11 +114,12 @@ public final class Rest {
         }
     }
 
-    /** Some changes come with time and wake nobody: so it sees in each interval whether there are any. */
+    /** What other queries say may change with time and wake nobody: so it looks at that in each interval. */
     private boolean isLookDue() throws InterruptedException {
-        long until = lookedMs + LOOK_MS;
+        boolean isLinked = !seen.isAlone();
+        long until = lookedMs + (isLinked ? LINKED_LOOK_MS : LOOK_MS);
         for (long now = System.currentTimeMillis(); now < until; now = System.currentTimeMillis()) {
-            woken = arrivals.await(ends, this::isChanged, Math.min(now + triggerMs, until));
+            woken = arrivals.await(ends, this::isChanged, isLinked ? Math.min(now + triggerMs, until) : until);
             if (released) {
                 woken = false;
                 return false;

@@ -174,6 +174,11 @@ final class Upstreams {
      * @param open the topics in which one writer is ahead of another one
      */
     record Seen(Map<String, Upstream> queries, List<List<Object>> others, Map<String, Long> open) {
+        /** Whether no other query has to do with this one. */
+        boolean isAlone() {
+            return queries.isEmpty() && others.isEmpty();
+        }
+
         boolean isFree() {
             return open.isEmpty() && queries.values().stream().allMatch(Upstream::isFree);
         }
