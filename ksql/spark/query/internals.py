@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+from py4j.java_gateway import JavaMember
+from py4j.protocol import STATIC_PREFIX
 from pyspark.errors import StreamingQueryException
 
 from ksql.spark.session.jvm import LOST, raise_if_java
@@ -194,18 +196,15 @@ def batches_after(query: StreamingQuery, moment: str) -> list[dict[str, Any]]:
     The public way turns every number of every batch that Spark remembers into an object by calls
     of their own.
     """
-    batches: list[dict[str, Any]] = []
+    java: Any = query._jsq  # noqa: SLF001 - see above
     try:
-        recent: Any = query._jsq.recentProgress()  # noqa: SLF001 - see above
-        for index in range(len(recent) - 1, -1, -1):
-            progress = orjson.loads(recent[index].json())
-            if progress["timestamp"] <= moment:
-                break
-            batches.append(progress)
+        client = java._gateway_client  # noqa: SLF001 - see above
+        batches_after = JavaMember("batchesAfter", None, f"{STATIC_PREFIX}ksql.Queries", client)
+        batches: list[dict[str, Any]] = orjson.loads(batches_after(java, moment))
     except LOST as lost:
         raise_if_java(lost)
         return []
-    return batches[::-1]
+    return batches
 
 
 def end_needless_monitors(session: SparkSession) -> int:

@@ -12,10 +12,10 @@ import logging
 import shutil
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ksql.core import GrowingRest, KsqlError, ServerError
-from ksql.spark.session.jvm import LOST, SparkSettings, raise_if_java
+from ksql.core import GrowingRest, KsqlError
+from ksql.spark.session.running import SparkRestarting
 from ksql.spark.session.session import OpenSession, close_session, forget_session, open_session
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from ksql.spark.query.spec import Failure
+    from ksql.spark.session.jvm import SparkSettings
 
 
 _log = logging.getLogger(__name__)
@@ -34,66 +34,6 @@ _SOUND_S = 120.0
 _SILENCE_S = 15.0
 _ENDING_S = 2.0
 _LOOK_S = 0.05
-
-
-class SparkRestarting(ServerError):
-    """Spark's process has ended; a new one is on its way."""
-
-    code = 50303
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            "Spark's process has ended and is being started again",
-            detail=reason,
-            hint="Try again in some seconds; the running queries continue from their checkpoints.",
-        )
-
-
-class WatchedQuery:
-    """A query of Spark, as ``StreamingQuery``; one whose JVM is gone is over, and says why."""
-
-    def __init__(self, query: StreamingQuery, why: Callable[[], str]) -> None:
-        """Wrap a query; ``why`` explains the end of the JVM."""
-        self._query = query
-        self._why = why
-
-    def __getattr__(self, name: str) -> Any:
-        """Pass on everything that can fail only as Spark's own query does."""
-        return getattr(self._query, name)
-
-    @property
-    def isActive(self) -> bool:  # noqa: N802 - Spark's name
-        """Whether it runs."""
-        try:
-            return bool(self._query.isActive)
-        except LOST as lost:
-            raise_if_java(lost)
-            return False
-
-    @property
-    def status(self) -> dict[str, Any]:
-        """Return the query's present activity."""
-        try:
-            return dict(self._query.status)
-        except LOST as lost:
-            raise_if_java(lost)
-            return {"message": "", "isDataAvailable": False, "isTriggerActive": False}
-
-    def exception(self) -> Exception | None:
-        """Return the exception that ended the query."""
-        try:
-            return self._query.exception()
-        except LOST as lost:
-            raise_if_java(lost)
-            return SparkRestarting(self._why())
-
-    def stop(self) -> None:
-        """End it; with its JVM it has ended already."""
-        try:
-            self._query.stop()
-        except LOST as lost:
-            raise_if_java(lost)
-            return
 
 
 class JvmHost:

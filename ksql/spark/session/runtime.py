@@ -42,7 +42,8 @@ from ksql.spark.query.spec import (
     unheard,
 )
 from ksql.spark.session.jvm import LOST, SparkSettings, raise_if_java
-from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
+from ksql.spark.session.jvm_supervisor import JvmHost
+from ksql.spark.session.running import RunningQueries, SparkRestarting, WatchedQuery
 from ksql.spark.task import trial_task
 from ksql.spark.task.kept_state import KEY, LABEL, VALUE
 
@@ -89,6 +90,7 @@ class SparkRuntime:
         self._queries: dict[str, QuerySupervisor] = {}
         self._query_metrics: dict[str, QueryMetrics] = {}
         self._built: dict[str, _Built] = {}
+        self._running = RunningQueries()
         self._lock = Lock()
         self._start_lock = Lock()
         self._starts = 0
@@ -286,6 +288,9 @@ class SparkRuntime:
             return True
         except LOST:
             return self._host.gone()
+        finally:
+            if isinstance(query, WatchedQuery):
+                query.note_ending()
 
     def _close_gate(self, gate: str) -> bool:
         try:
@@ -310,7 +315,7 @@ class SparkRuntime:
             raise_if_java(lost)
             self._check_alive(lost)
             raise
-        return cast("StreamingQuery", WatchedQuery(query, self._host.why))
+        return cast("StreamingQuery", self._running.add(query, self._host.why))
 
     def _check_alive(self, lost: Exception) -> None:
         """Raise SparkRestarting if Spark's process has gone."""
@@ -363,6 +368,8 @@ class SparkRuntime:
         self._turns += 1
         if self._turns % _SWEEP_TURNS == 0:
             self._sweep(forget_socket_files)
+        with contextlib.suppress(*LOST, SparkRestarting):  # then each is asked for itself
+            self._running.note_active(self.session)
         self._supervise_all()
 
     def _supervise_all(self) -> None:

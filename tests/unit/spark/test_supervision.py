@@ -14,7 +14,7 @@ from ksql.spark.query.internals import batches_after, bound_batches
 from ksql.spark.query.spec import Link, QueryLocation, QuerySpec
 from ksql.spark.session import runtime as module
 from ksql.spark.session.jvm import SparkSettings
-from ksql.spark.session.jvm_supervisor import SparkRestarting
+from ksql.spark.session.running import SparkRestarting
 from ksql.spark.session.runtime import SparkRuntime
 
 LOST = [Py4JNetworkError("the answer is empty"), ConnectionRefusedError(111, "refused")]
@@ -137,10 +137,14 @@ class Gone:
 
 
 @pytest.mark.parametrize("lost", LOST)
-@pytest.mark.parametrize("calls", range(4))
-def test_reports_that_are_cut_off(lost, calls):
-    query = SimpleNamespace(_jsq=Gone(lost, calls))
-    assert batches_after(query, "") == []
+def test_reports_that_are_cut_off(lost):
+    def cut_off(_command):
+        raise lost
+
+    pool = SimpleNamespace(pool=None)
+    client = SimpleNamespace(converters=None, send_command=cut_off, gateway_property=pool)
+    java = SimpleNamespace(_gateway_client=client, _get_object_id=lambda: "o1")
+    assert batches_after(SimpleNamespace(_jsq=java), "") == []
 
 
 @pytest.mark.parametrize("lost", LOST)

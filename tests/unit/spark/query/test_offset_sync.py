@@ -16,7 +16,7 @@ from ksql.spark.query.offset_sync import (
     Side,
     SyncInProgress,
 )
-from ksql.spark.session.jvm_supervisor import SparkRestarting
+from ksql.spark.session.running import SparkRestarting
 from tests.waits import await_true
 
 

@@ -16,7 +16,7 @@ from ksql.core.records import QueryId
 from ksql.spark.checkpoint import checkpoint_topics, incarnations
 from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.spec import QueryDriver, QuerySpec, RetryPolicy, State, Status
-from ksql.spark.session.jvm_supervisor import SparkRestarting
+from ksql.spark.session.running import SparkRestarting
 from tests.waits import PATIENCE_S
 
 

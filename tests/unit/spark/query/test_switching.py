@@ -11,7 +11,7 @@ from ksql.spark.query.switching import (
     SwitchRefused,
     SwitchState,
 )
-from ksql.spark.session.jvm_supervisor import SparkRestarting
+from ksql.spark.session.running import SparkRestarting
 
 
 class Clock:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from ksql.spark.query.spec import Failure
 from ksql.spark.session.jvm import SparkSettings, SparkUnavailable
-from ksql.spark.session.jvm_supervisor import JvmHost, SparkRestarting, WatchedQuery
+from ksql.spark.session.jvm_supervisor import JvmHost
+from ksql.spark.session.running import SparkRestarting
 
 
 class Process:
@@ -105,37 +105,3 @@ def test_a_failures_trace_is_kept_next_to_sparks_words(host, tmp_path):
     host.note("Q_1", Failure(0, "no topic", "a trace\n of two lines"))
     trace = (tmp_path / "logs" / "spark.log").read_text()
     assert trace == "1970-01-01 00:00:00.000+00:00 query_failed Q_1: a trace\n of two lines\n"
-
-
-def raising(error):
-    def fail(*_):
-        raise error
-
-    return type(
-        "Gone",
-        (),
-        {
-            "isActive": property(fail),
-            "status": property(fail),
-            "exception": fail,
-            "stop": fail,
-        },
-    )()
-
-
-@pytest.mark.parametrize(
-    "error", [Py4JNetworkError("gone"), Py4JError("An error occurred"), ConnectionRefusedError()]
-)
-def test_a_query_whose_jvm_is_gone_is_over_and_says_why(error):
-    query = WatchedQuery(raising(error), lambda: "ended by signal 9")
-    assert query.isActive is False
-    assert query.status["message"] == ""
-    assert query.exception().detail == "ended by signal 9"
-    query.stop()
-
-
-def test_errors_of_a_jvm_that_is_there_are_raised():
-    sent = Py4JJavaError("boom", SimpleNamespace(_target_id="o1", _gateway_client=None))
-    query = WatchedQuery(raising(sent), lambda: "")
-    with pytest.raises(Py4JJavaError):
-        query.stop()
