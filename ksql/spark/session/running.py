@@ -51,7 +51,7 @@ class WatchedQuery:
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
-        """Whether it runs; whoever has seen that lately need not ask Spark."""
+        """Whether it runs; Spark is not asked right after it has named it."""
         if time.monotonic() < self._active_until:
             return True
         try:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from types import SimpleNamespace
 
 from ksql.app.health_loop import HealthLoop
 from ksql.app.shutdown import close_all
@@ -42,9 +41,8 @@ def test_kafka_that_does_not_answer_is_reported_once_until_it_does(caplog):
     assert [r.message for r in caplog.records] == ["kafka_does_not_answer", "kafka_answers_again"]
 
 
-def test_a_dead_broker_is_started_again_after_rests(monkeypatch):
-    now = [0.0]
-    now[0] = 100.0
+def test_a_dead_broker_is_started_again_after_rests():
+    now = [100.0]
     broker = Broker(failures=2)
     returns = []
     watch = HealthLoop(lambda: "", broker, lambda: returns.append(1), clock=lambda: now[0])
@@ -116,12 +114,11 @@ def test_all_that_ends_in_time():
     assert close_all([lambda: None], 30) is True
 
 
-def test_each_try_may_take_longer_and_is_logged(monkeypatch, caplog):
+def test_each_try_may_take_longer_and_is_logged(caplog):
     now = [0.0]
-    monkeypatch.setattr("ksql.app.health_loop.time", SimpleNamespace(monotonic=lambda: now[0]))
     broker = Broker(failures=7)
     seen = []
-    watch = HealthLoop(lambda: "", broker)
+    watch = HealthLoop(lambda: "", broker, clock=lambda: now[0])
     usual = broker.revive
 
     def revive(patience_s: float) -> None:
