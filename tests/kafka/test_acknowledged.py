@@ -16,8 +16,9 @@ from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.shared_sender import SharedSender
 from ksql.kafka.settings import KafkaSettings
 from ksql.sql.catalog.model import Topic
-from tests.kafka.records import read_all, unique
+from tests.kafka.records import ordered_producer, read_all, unique
 from tests.kafka.servers import Refused
+from tests.waits import PATIENCE_S, await_true
 
 # kafka-python reads its schemas by a function that Python 3.11 and 3.12 advise against
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -112,6 +113,22 @@ def test_an_insert_names_the_topic_that_is_gone(server, http):
     assert name in json.loads(answer.text)["message"]
 
 
+def await_refusal(bootstrap, topic, key, time_ms):
+    """Wait until the broker refuses such a record: Kafka has a setting before a broker has it."""
+    producer = ordered_producer(bootstrap)
+    timestamp = {} if time_ms is None else {"timestamp": time_ms or 1}  # 0 means now here
+
+    def is_refused():
+        errors = []
+        producer.produce(
+            topic, b"x", key, on_delivery=lambda error, _: errors.append(error), **timestamp
+        )
+        producer.flush(PATIENCE_S)
+        return errors[0] is not None
+
+    await_true(f"a refusal by {topic}", is_refused)
+
+
 @pytest.mark.parametrize(
     ("configs", "key", "time_ms"),
     [
@@ -140,6 +157,7 @@ def test_refused_records_do_not_affect_others(kafka, sender, configs, key, time_
             admin.create(Topic(topic, 1))
             sender.begin(topic, b"k", b"x", None).wait()
             admin.alter_configs(topic, configs)
+            await_refusal(kafka.bootstrap, topic, key, time_ms)
             for _ in range(5):  # the sender does not know at first
                 refused = [pool.submit(write, topic, key, time_ms) for _ in range(2)]
                 taken = [pool.submit(write, topic, b"k", None) for _ in range(2)]

@@ -15,6 +15,8 @@ from tests.kafka.records import create_topic, ordered_producer, read_all, unique
 from tests.kafka.servers import EARLIEST
 from tests.waits import PATIENCE_S, await_true
 
+pytestmark = pytest.mark.proof
+
 GUARANTEES = ("at_least_once", "exactly_once_v2")
 PARTITIONS = 2
 QUIET = 1
