@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from time import thread_time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -315,11 +315,13 @@ class Http1(Patient, H11Protocol):
             return
         if not self._in_head:
             self._idle.touch()
-        clock, began, worked = self.loop.time, self.loop.time(), thread_time()
+        take = partial(self._take, data)
+        if pause_s := turns_of(self.loop).pause_after(self.loop.time, take):
+            self._flow.rest(self.loop, pause_s)
+
+    def _take(self, data: bytes) -> None:
         super().data_received(data)
         self._look_at_head()
-        if pause_s := turns_of(self.loop).pause_s(began, clock(), thread_time() - worked):
-            self._flow.rest(self.loop, pause_s)
 
     def _look_at_head(self) -> None:
         self._in_head = self.conn.their_state is h11.IDLE and self._kept() > 0

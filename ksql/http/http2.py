@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from time import thread_time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -98,9 +98,8 @@ class Http2(asyncio.Protocol):
         """
         if self._transport.is_closing():
             return
-        clock, began, worked = self._loop.time, self._loop.time(), thread_time()
-        self._take_frames(data)
-        pause_s = turns_of(self._loop).pause_s(began, clock(), thread_time() - worked)
+        take = partial(self._take_frames, data)
+        pause_s = turns_of(self._loop).pause_after(self._loop.time, take)
         if pause_s and not self._resting:
             self._resting = True
             self._transport.pause_reading()

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import sslproto
+from collections.abc import Callable
+from time import thread_time
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -38,6 +40,15 @@ class Turns:
 
     def __init__(self) -> None:
         self._free_at = 0.0
+
+    def pause_after(self, clock: Callable[[], float], work: Callable[[], object]) -> float:
+        """Do the work of a piece; return for how many seconds its connection is not to be read.
+
+        ``clock`` gives the loop's time.
+        """
+        began, worked = clock(), thread_time()
+        work()
+        return self.pause_s(began, clock(), thread_time() - worked)
 
     def pause_s(self, began: float, now: float, worked_s: float) -> float:
         """Return how many seconds it is not to be read, 0 for nearly all.

@@ -80,7 +80,7 @@ class Follower:
     def _follow_on(self) -> None:
         try:
             self._follow()
-        except UnusableCommand:  # it was logged when it was found, and every answer shows it
+        except UnusableCommand:  # the log has it already, and every answer shows it
             return
         except ServiceEnded:
             self._waiting.set()

@@ -114,7 +114,7 @@ class WarningsWritten:
         self._last: dict[tuple[str, str, int], tuple[int, int]] = {}
 
     def due(self, application_id: str, ahead: FutureTimestamps, now_ms: int) -> bool:
-        """Return whether to warn now of what was found; if so, note that it was done."""
+        """Return whether to warn now of the records seen; if so, note that it was done."""
         if ahead.latest_ms is None:
             return False
         topic, partition, _ = ahead.place

@@ -27,7 +27,7 @@ _FIXED: Final = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
-    # this server alone has it: nobody else is waited for
+    # the group has this worker alone, so a rebalance waits for no other one
     "scheduled.rebalance.max.delay.ms": "0",
     "offset.flush.interval.ms": "5000",
     "offset.storage.partitions": "4",

@@ -61,7 +61,7 @@ class NoTopics:
         return False
 
     def topic_id(self, topic: str) -> str | None:
-        """Return the id that nobody gives."""
+        """Return an empty id, as Kafka of old versions has none."""
         del topic
         return ""
 
@@ -104,9 +104,9 @@ class _Kept(NamedTuple):
     checkpoint: Path
 
 
-def _is_other(then: str, now: str) -> bool:
-    """Return whether a topic's id has changed; one that nobody gives is like any other."""
-    return bool(then and now) and then != now
+def _rows_lost(query_id: str, topic: str, now: str | None) -> ServerError:
+    recreated = "" if now is None else " and recreated"
+    return ROWS_LOST(query_id=query_id, topic=topic, recreated=recreated)
 
 
 @dataclass(frozen=True)
@@ -166,10 +166,13 @@ class CutOverCompletion:
         sink, hidden = plan_of(query).sink, query.version.results_topic(service_id)
         if sink.kind != "TABLE" or sink.topic != hidden:
             return
-        if self.topics.topic_id(hidden) is None:
+        now, lost = self._topic_of_rows(hidden, checkpoint)
+        if now is None:
             return  # it was made just now, or the preflight has refused the launch
-        if id_ := self._check_rows(query.id, hidden, checkpoint):
-            results_topic.write(checkpoint, hidden, id_)
+        if lost:
+            raise _rows_lost(query.id, hidden, now)
+        if now:
+            results_topic.write(checkpoint, hidden, now)
 
     def check_comparable(
         self, old: PersistentQuery, candidate: PersistentQuery, checkpoint: Path
@@ -187,16 +190,25 @@ class CutOverCompletion:
         self._check_rows(old.id, hidden, checkpoint)
         self.topics.common_size(hidden, sink.topic or "")
 
-    def _check_rows(self, query_id: str, hidden: str, checkpoint: Path) -> str:
-        """Return the id of a topic; refuse one that is gone, or is not that of the version's rows.
+    def _check_rows(self, query_id: str, hidden: str, checkpoint: Path) -> None:
+        """Refuse a topic that is gone, or is not that of the version's rows.
 
-        Raises: ROWS_LOST.
+        Raises: ROWS_LOST, CheckpointDamaged, NewerCheckpoint, OSError, and what Kafka says.
+        """
+        now, lost = self._topic_of_rows(hidden, checkpoint)
+        if lost:
+            raise _rows_lost(query_id, hidden, now)
+
+    def _topic_of_rows(self, hidden: str, checkpoint: Path) -> tuple[str | None, bool]:
+        """Return a topic's id, None if there is none, and whether the version's rows are lost.
+
+        They are in a topic of the same id. A topic without an id counts as the same.
         """
         now = self.topics.topic_id(hidden)
-        if now is None or _is_other(results_topic.read(checkpoint, hidden), now):
-            recreated = "" if now is None else " and recreated"
-            raise ROWS_LOST(query_id=query_id, topic=hidden, recreated=recreated)
-        return now
+        if now is None:
+            return None, True
+        then = results_topic.read(checkpoint, hidden)
+        return now, bool(then and now) and then != now
 
     def check_kept(self, query: PersistentQuery, checkpoint: Path, service_id: str) -> None:
         """Pass only if the rows of a query's former version are kept: it may continue from them.
@@ -248,8 +260,8 @@ class CutOverCompletion:
         topic = sink.topic or ""
         if sink.kind != "TABLE":
             return Counts()
-        now = self.topics.topic_id(hidden)
-        if now is None or _is_other(results_topic.read(spec.checkpoint, hidden), now):
+        now, lost = self._topic_of_rows(hidden, spec.checkpoint)
+        if lost:
             raise ResultsGone(spec.query_id, hidden, recreated=now is not None)
         writing = self._writing(spec, hosted)
         if not mark.snapshot:

@@ -55,17 +55,17 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
         end = jvm.java.util.concurrent.CancellationException("stopped between two batches")
         inner.errorNotifier().markError(end)
         deadline = time.monotonic() + timeout_s
-        jvm.ksql.Rest.release(query.name)
-        while not inner.awaitTermination(_ms(min(deadline - time.monotonic(), _LOOK_S))):
+        while True:
+            jvm.ksql.Rest.release(query.name)  # each time: it may have begun to rest meanwhile
+            if inner.awaitTermination(_ms(min(deadline - time.monotonic(), _LOOK_S))):
+                return True
             if _sleeps(query):
                 query.stop()
                 return True
             if time.monotonic() >= deadline:
                 return False
-            jvm.ksql.Rest.release(query.name)  # it may have begun to rest meanwhile
     except StreamingQueryException:
         return True  # the end that was set, or one that came before
-    return True
 
 
 def interrupt(query: StreamingQuery, spec: QuerySpec | None) -> None:

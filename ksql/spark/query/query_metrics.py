@@ -252,7 +252,7 @@ class QueryMetrics:
             recent=self._lately.add(began_ms, counted),
             late=before.late + counted.late,
         )
-        took_ms = self._count_time(batch, rows_in)
+        took_ms = self._count_time(batch, began_ms, rows_in)
         if took_ms and rows_in > self._largest:
             self._largest = rows_in
             self.totals = self.totals._replace(batch_rate=rows_in * 1000 / took_ms)
@@ -264,13 +264,12 @@ class QueryMetrics:
         if ahead is not None and ahead > (before.ahead_ms or 0):
             self.totals = self.totals._replace(ahead_ms=ahead, ahead_since_ms=began_ms)
 
-    def _count_time(self, batch: Mapping[str, Any], rows_in: int) -> int:
+    def _count_time(self, batch: Mapping[str, Any], began_ms: int, rows_in: int) -> int:
         """Count how long a batch took; return it in ms, 0 for a trigger without a batch."""
         durations = _durations(batch)
         took_ms = durations.get("triggerExecution", 0)
         if "addBatch" in durations:
             self.batches.add(took_ms / 1000)
-            began_ms = _millis(batch["timestamp"]) + _rested_ms(batch)
             times = BatchTimes.of(durations)
             self.totals = self.totals._replace(
                 finished_ms=began_ms + took_ms, times=self.totals.times.plus(times)
