@@ -24,7 +24,11 @@ CHANGES = pytest.mark.parametrize(
     "settings",
     [
         pytest.param({"processing.guarantee": "exactly_once_v2"}, id="exactly once"),
-        pytest.param({"cache.max.bytes.buffering": "0"}, id="at least once, every change"),
+        pytest.param(
+            {"cache.max.bytes.buffering": "0"},
+            id="at least once, every change",
+            marks=pytest.mark.proof,
+        ),
     ],
 )
 

@@ -16,6 +16,11 @@ from tests.kafka.served_chains import Served, settle, write
 RECORDS, PARTITIONS = 600, 2
 PAUSES_MS = (COMMIT_INTERVAL_MS, 60_000)
 HALF_A_DAY_MS = 12 * 3_600_000
+PROVEN = "groups, not combined before the exchange"
+KINDS = [
+    pytest.param(count, id=name, marks=[pytest.mark.proof] if name == PROVEN else [])
+    for name, count in COUNTS.items()
+]
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def in_memory_record_by_record(chain):
     return held(chain, topics)
 
 
-@pytest.mark.parametrize("count", COUNTS.values(), ids=COUNTS)
+@pytest.mark.parametrize("count", KINDS)
 def test_the_join_over_a_backlog_meets_the_counts_of_its_time(broker, tmp_path, steps, count):
     start_ms = int(time.time() * 1000) - HALF_A_DAY_MS  # Kafka keeps what is so new
     chain = counted_chain(count, PARTITIONS, steps, caching=True, start_ms=start_ms)

@@ -18,7 +18,7 @@ from tests.chains.run import Topics, planned, run
 from tests.cuts.cases import Event
 from tests.tally import Tally
 
-SEEDS = 20
+SEEDS = 8
 
 
 def test_chains_give_the_same_in_all_batches_and_in_order():
@@ -83,9 +83,9 @@ def test_topics_keep_the_order_of_writing():
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_chains_are_run_by_several_processes(monkeypatch, capsys, jobs):
-    monkeypatch.setattr("sys.argv", ["chains", "--runs", "12", "--seed", "5", "--jobs", jobs])
+    monkeypatch.setattr("sys.argv", ["chains", "--runs", "4", "--seed", "5", "--jobs", jobs])
     assert main() == 0
-    assert capsys.readouterr().out.startswith("seeds 5 to 16: 12 runs in ")
+    assert capsys.readouterr().out.startswith("seeds 5 to 8: 4 runs in ")
 
 
 def test_wrong_results_are_named_with_their_seed(monkeypatch):

@@ -15,7 +15,7 @@ from tests.cuts.run import check, difference, smaller
 from tests.examples import QUICK
 from tests.tally import Tally
 
-PARTS = 2 if QUICK else 5
+PARTS = 2 if QUICK else 3
 SEEDS = 50  # of each part
 
 

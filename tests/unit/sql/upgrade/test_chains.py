@@ -8,7 +8,7 @@ from tests.examples import QUICK
 from tests.upgrades import chains
 from tests.upgrades.chains import Chain, Disagreement, Tally
 
-PARTS = 2 if QUICK else 5
+PARTS = 2 if QUICK else 3
 PAIRS, CHAINS = 6, 10 * PARTS
 
 
