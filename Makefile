@@ -119,7 +119,7 @@ proof-soak: setup ## load, kills and replacements for MINUTES, compared with a m
 
 # The corpus is not part of the project; without it only our own cases run.
 QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
-QTT_SAMPLE ?= 120
+QTT_SAMPLE ?= 90
 PAIRS ?= 3600
 UPGRADE_CHAINS ?= 40
 RUNS ?= 1000

@@ -17,7 +17,6 @@ from tests.kafka.servers import Hosted
 
 LONGEST: Final = (
     "servers",
-    "lives",
     "stops",
     "bad_input",
     "replicas",
@@ -26,9 +25,8 @@ LONGEST: Final = (
     "identity",
     "clocks",
     "replace",
-    "deaths",
+    "process_deaths",
     "takeovers",
-    "tokens",
     "compose",
     "secured",
 )

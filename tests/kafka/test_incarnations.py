@@ -206,6 +206,7 @@ def test_unknown_state_is_kept(scene):
     assert (moved / "CTAS_STRAY_7" / "commits" / "0").exists()
 
 
+@pytest.mark.proof
 def test_an_older_copy_swallows_nothing(scene):
     with scene.served() as http:
         http.ksql(scene.declared() + scene.copy(), EXACTLY_ONCE)

@@ -58,9 +58,8 @@ def servers(broker, tmp_path_factory):
         yield running
 
 
-@pytest.mark.parametrize(
-    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.proof), "exactly_once_v2"]
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_a_client_reads_what_it_has_written_at_whichever_server(servers, guarantee):
     properties = EARLIEST | {"processing.guarantee": guarantee}
     name = unique("w").upper()
