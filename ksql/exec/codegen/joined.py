@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ksql.exec.codegen.aggregated import LoggedEntries
+from ksql.exec.codegen.aggregate_loops import LoggedEntries
 from ksql.exec.codegen.emission import Emission, EmittedRows, emission
 from ksql.exec.operators.base import LogError, Record, Store
 from ksql.exec.operators.joining.joins import JoinProcessor, JoinTable

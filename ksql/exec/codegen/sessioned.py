@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ksql.core import indent
 from ksql.core.types import session_key
-from ksql.exec.codegen.aggregated import (
+from ksql.exec.codegen.aggregate_loops import (
     LoggedEntries,
     ResultEncoding,
     emitted,
@@ -117,8 +117,9 @@ class AggregatedSessions:
 
     def _written(self, records: Sequence[Record], bucket: Bucket, log: LogError) -> list[OutRecord]:
         packed = dict.fromkeys(map(_key, records))
-        encoded = zip(*self._writing.keys(packed))  # noqa: B905 - may repeat
-        groups = dict(zip(packed, encoded, strict=True))
+        encoded, group_values = self._writing.keys(packed)
+        of_each = zip(encoded, group_values or repeat(None))  # noqa: B905 - values may repeat
+        groups = dict(zip(packed, of_each, strict=True))
         values, keys, times, alive = self._run(records, bucket, groups, log)
         printed = iter(self._writing.printed(values))
         documents = [next(printed) if some else None for some in alive]

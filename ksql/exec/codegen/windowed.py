@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from ksql.exec.dataflow.ingest import KeyedRows, SourceIngest, by_topic
 from ksql.exec.operators.base import LogError, Record
+from ksql.exec.operators.keyed_batches import KeyedBatch, Parts
 from ksql.exec.operators.keys import pack
 from ksql.exec.operators.order import SequenceKeys
 from ksql.exec.operators.panes import PaneFold, Panes
@@ -27,6 +29,8 @@ _new = tuple.__new__
 class WindowedIngest:
     """Records that may be late by one of this micro-batch leave at once, the others as states.
 
+    Where most records of a partition turn out to have a state of their own, the rest of them leaves
+    as it is.
     A result has the headers of the last record of its group: from the first batch with headers on
     nothing is combined any more. Where only some partitions have headers, a group of several may
     get those of its last record that came by itself.
@@ -46,23 +50,25 @@ class WindowedIngest:
         self._ahead = ahead
         self._panes: dict[tuple[SourceIngest, int], Panes] = {}
         self._headed = False
+        self._sparse: set[tuple[SourceIngest, int]] = set()
 
-    def add(self, batch: RawBatch, log: LogError) -> list[Record]:
+    def add(self, batch: RawBatch, log: LogError) -> Parts:
         """Fold a batch; return the records that are not folded."""
-        out: list[Record] = []
+        out: list[KeyedBatch | Sequence[Record]] = []
         for topic, part in by_topic(batch):
             self._headed = self._headed or part.headers is not None
             for source in self.sources.get(topic, ()):
-                if self._headed:
-                    out += source.keyed(part, self._sequence_keys, log, self._ahead)
+                if self._headed or (source, part.partitions[0]) in self._sparse:
+                    out.append(source.keyed(part, self._sequence_keys, log, self._ahead))
                     continue
                 folding = source.paning
                 decoded = None if folding is None else folding.decoded(part, log)
                 if folding is None or decoded is None:
-                    out += self._placed(source, part, source.placed(part, self._sequence_keys, log))
+                    placed = source.placed(part, self._sequence_keys, log)
+                    out.append(self._placed(source, part, placed))
                 else:
                     out += self._decoded(source, folding, part, decoded, log)
-        return out
+        return Parts(out)
 
     def _decoded(
         self,
@@ -71,7 +77,7 @@ class WindowedIngest:
         batch: RawBatch,
         decoded: Decoded,
         log: LogError,
-    ) -> Iterable[Record]:
+    ) -> Sequence[KeyedBatch | Sequence[Record]]:
         """Fold a batch in one loop, if all its records are folded."""
         times, partitions, offsets = decoded.times, decoded.partitions, decoded.offsets
         if not times:
@@ -86,12 +92,15 @@ class WindowedIngest:
             or (ahead is not None and ahead.is_far(times))
         ):
             rows = folding.rows(decoded, log)
-            return self._placed(
-                source, batch, KeyedRows(rows, times, partitions, offsets, sequence_keys)
-            )
+            placed = KeyedRows(rows, times, partitions, offsets, sequence_keys)
+            return [self._placed(source, batch, placed)]
         lost = folding.fold(decoded, sequence_keys, panes, log)
         places, rows = [index for index, _ in lost], [row for _, row in lost]
-        return _left(source, partition, places, rows, times, offsets, sequence_keys)
+        left = list(_left(source, partition, places, rows, times, offsets, sequence_keys))
+        if not panes.is_sparse(len(times)):
+            return [left]
+        self._sparse.add((source, partition))
+        return [left, self._finished(source, partition)]
 
     def _placed(self, source: SourceIngest, batch: RawBatch, placed: KeyedRows) -> list[Record]:
         """Fold the rows of a batch that may be folded; return the records of the others."""
@@ -113,15 +122,17 @@ class WindowedIngest:
             panes = self._panes[source, partition] = Panes(self._fold, self._intervals)
         return panes
 
-    def finish(self) -> list[Record]:
+    def finish(self) -> Parts:
         """Return a record per group, pane and commit interval."""
-        out: list[Record] = []
-        for (source, partition), panes in self._panes.items():
-            keys, partials, times, offsets, sequence_keys = panes.finish()
-            rows = repeat(None)
-            out += _records(source, partition, keys, rows, times, offsets, partials, sequence_keys)
-        self._panes.clear()
-        return out
+        return Parts([self._finished(*place) for place in list(self._panes)])
+
+    def _finished(self, source: SourceIngest, partition: int) -> KeyedBatch:
+        stage_input = source.stage_input
+        folded = self._panes.pop((source, partition)).finish(
+            (stage_input.port, source.topic, partition)
+        )
+        lanes = stage_input.lanes_of_packed(folded.keys, [partition] * len(folded))
+        return replace(folded, lanes=lanes if stage_input.moving else max(lanes, default=0))
 
     def _warn(self, batch: RawBatch, placed: KeyedRows) -> None:
         if self._ahead is None or not self._ahead.is_far(placed.times):
@@ -144,33 +155,20 @@ def _left(
     if not places:
         return ()
     width = source.stage_input.width
-    return _records(
-        source,
-        partition,
-        [pack(row[:width]) for row in rows],
+    keys = [pack(row[:width]) for row in rows]
+    partitions = [partition] * len(keys)
+    columns = zip(
+        repeat(source.stage_input.port),
+        keys,
         [row[width:] for row in rows],
         [times[index] for index in places],
+        repeat(source.topic),
+        partitions,
         [offsets[index] for index in places],
         repeat(None),
+        repeat(None),
         [sequence_keys[index] for index in places],
-    )
-
-
-def _records(
-    source: SourceIngest,
-    partition: int,
-    keys: Sequence[bytes],
-    rows: Iterable[object],
-    times: Sequence[int],
-    offsets: Sequence[int],
-    partials: Iterable[object],
-    sequence_keys: Sequence[int],
-) -> Iterator[Record]:
-    partitions = [partition] * len(keys)
-    lanes = source.stage_input.lanes_of_packed(keys, partitions)
-    port, topic, never = repeat(source.stage_input.port), repeat(source.topic), repeat(None)
-    columns = zip(  # noqa: B905 - constant columns repeat without end
-        port, keys, rows, times, topic, partitions, offsets, never, partials, sequence_keys, lanes
+        source.stage_input.lanes_of_packed(keys, partitions),
     )
     # the tuple's own constructor: the records are built without a Python-level call each
     return map(_new, repeat(Record), columns)

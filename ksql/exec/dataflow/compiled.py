@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from ksql.core import gathered
 from ksql.core.types import WindowedKeys
-from ksql.exec.codegen.aggregated import Aggregated, AggregatedWindows, aggregated
+from ksql.exec.codegen.aggregated import Aggregated, aggregated
+from ksql.exec.codegen.aggregated_windows import AggregatedWindows
 from ksql.exec.codegen.column_pruning import narrowed
 from ksql.exec.codegen.folding import group_folding, pane_folding
 from ksql.exec.codegen.fused import Fused, fused
@@ -165,7 +166,9 @@ class Compiled(Generic[Out]):
     def last_step(self, records: Sequence[Record], store: Store, log: LogError) -> Sequence[Out]:
         written: Any = None
         fast = self._fast
-        if isinstance(fast, Joined | Aggregated) and isinstance(records, Queues):
+        if isinstance(fast, Joined | Aggregated | AggregatedWindows) and isinstance(
+            records, Queues
+        ):
             written = fast.by_column(records, store, log) if self.stages == 1 else None
         if written is None and fast is not None:
             written = fast.records(self._in_order(self.stages - 1, records), store, log)

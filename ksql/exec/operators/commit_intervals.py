@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+import numpy as np
+
 from ksql.exec.operators.base import Record, sequence_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
+    from ksql.exec.operators.keyed_batches import Longs
 
 Item = TypeVar("Item")
 COMMIT_INTERVAL: Final = "commit.interval.ms"
@@ -46,24 +49,23 @@ class CommitIntervals:
         for begin, some in groupby(items, key=lambda item: self.begin(sequence_key(item))):
             yield begin, list(some)
 
-    def runs(
-        self, items: Sequence[Item], sequence_key: Callable[[Item], int]
-    ) -> Iterator[tuple[bool, Sequence[Item]]]:
-        """Yield the items in runs, and whether each item of a run has an interval of its own.
+    def runs(self, sequence_keys: Sequence[int] | Longs) -> Iterator[tuple[bool, int, int]]:
+        """Yield runs of items, and whether each item of a run has an interval of its own.
 
-        Other runs are those of one interval.
+        Other runs are those of one interval. A run has the place of its first item, and the one
+        after its last.
         """
-        numbers = [sequence_key(item) // self.length_ms for item in items]
-        begins = [at for at in range(1, len(numbers)) if numbers[at] != numbers[at - 1]]
+        numbers = np.asarray(sequence_keys, np.int64) // self.length_ms
+        begins = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
         alone_from = 0
-        for begin, end in pairwise([0, *begins, len(numbers)]):
+        for begin, end in pairwise([0, *begins.tolist(), len(numbers)]):
             if end - begin > 1:
                 if alone_from < begin:
-                    yield True, items[alone_from:begin]
-                yield False, items[begin:end]
+                    yield True, alone_from, begin
+                yield False, begin, end
                 alone_from = end
         if alone_from < len(numbers):
-            yield True, items[alone_from:]
+            yield True, alone_from, len(numbers)
 
     def records(self, records: Sequence[Record]) -> Iterator[tuple[int, Sequence[Record]]]:
         """Yield the begin and the records of each interval."""
@@ -101,6 +103,11 @@ class IntervalStates(Generic[Item]):
             self._put_away()
             self._begin = begin
         return begin, begin + length_ms
+
+    def each(self) -> Iterator[Item]:
+        """Yield what is held for all intervals."""
+        yield from (item for _, entries in self._before for _, item in entries)
+        yield from self.states.values()
 
     def finish(self) -> list[tuple[int, list[tuple[Hashable, Item]]]]:
         """Return the begin of each interval and its entries; forget them."""

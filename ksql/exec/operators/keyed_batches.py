@@ -37,7 +37,8 @@ class KeyedBatch:
     """Records of one port, topic and partition, without headers and old rows.
 
     ``keys`` are packed, ``lanes`` are the lane of all records or one for each, ``columns`` are what
-    the records carry.
+    the records carry. ``states``, if there are any, are those of records that stand for several.
+    These carry nothing; where all are such there are no columns.
     """
 
     port: int
@@ -49,6 +50,7 @@ class KeyedBatch:
     sequence_keys: Longs
     offsets: Longs
     columns: Sequence[Sequence[Any]]
+    states: Sequence[tuple[Any, ...] | None] | None = None
 
     @classmethod
     def of_rows(
@@ -76,6 +78,13 @@ class KeyedBatch:
         lanes: int | Sequence[int] = first.lanes
         if not isinstance(lanes, int) or any(part.lanes != lanes for part in parts):
             lanes = list(chain.from_iterable(part.lanes_of_each() for part in parts))
+        width = max(len(part.columns) for part in parts)
+        columns = zip(
+            *(part.columns or [[None] * len(part)] * width for part in parts), strict=True
+        )
+        states = None
+        if any(part.states for part in parts):
+            states = list(chain.from_iterable(part.states or [None] * len(part) for part in parts))
         return cls(
             *first.head,
             lanes,
@@ -83,16 +92,22 @@ class KeyedBatch:
             np.concatenate([part.times for part in parts]),
             np.concatenate([part.sequence_keys for part in parts]),
             np.concatenate([part.offsets for part in parts]),
-            [
-                list(chain.from_iterable(columns))
-                for columns in zip(*(part.columns for part in parts), strict=True)
-            ],
+            [list(chain.from_iterable(some)) for some in columns],
+            states,
         )
 
     @property
     def head(self) -> tuple[int, int, int]:
         """Return the parts that all records have alike."""
         return self.port, self.topic, self.partition
+
+    def by_lane(self) -> Iterator[tuple[int, KeyedBatch]]:
+        """Return the records of each lane."""
+        if isinstance(self.lanes, int):
+            return iter([(self.lanes, self)])
+        lanes = np.asarray(self.lanes)
+        some = ((lane, self.taken(np.flatnonzero(lanes == lane))) for lane in set(self.lanes))
+        return ((lane, replace(batch, lanes=lane)) for lane, batch in some)
 
     def lanes_of_each(self) -> Sequence[int]:
         """Return the lane of each record."""
@@ -120,6 +135,7 @@ class KeyedBatch:
             sequence_keys=pick(self.sequence_keys),
             offsets=pick(self.offsets),
             columns=[pick(column) for column in self.columns],
+            states=None if self.states is None else pick(self.states),
         )
 
     def __len__(self) -> int:
@@ -128,9 +144,13 @@ class KeyedBatch:
 
     def __iter__(self) -> Iterator[Record]:
         """Make the records."""
-        rows: Iterable[tuple[Any, ...]] = repeat(())
+        rows: Iterable[tuple[Any, ...] | None] = repeat(())
         if self.columns:
             rows = zip(*self.columns, strict=True)
+        olds: Iterable[tuple[Any, ...] | None] = repeat(None)
+        if self.states is not None:
+            olds, of_each = self.states, zip(rows, self.states)  # noqa: B905 - rows may repeat
+            rows = [row if state is None else None for row, state in of_each]
         columns = zip(
             repeat(self.port),
             self.keys,
@@ -140,7 +160,7 @@ class KeyedBatch:
             repeat(self.partition),
             self.offsets.tolist(),
             repeat(None),
-            repeat(None),
+            olds,
             self.sequence_keys.tolist(),
             self.lanes_of_each(),
         )
@@ -212,7 +232,9 @@ class StreamColumns(NamedTuple):
 
     keys: Sequence[bytes]
     times: Sequence[int]
+    sequence_keys: Longs
     columns: Sequence[Sequence[Any]]
+    states: Sequence[tuple[Any, ...] | None] | None = None
     others: Sequence[tuple[int, Record]] = ()
 
 
@@ -226,14 +248,15 @@ def columns_in_order(records: Queues, other: int | None = None) -> StreamColumns
     if not all(isinstance(part, KeyedBatch) for part in stream):
         return None
     batches = cast("list[KeyedBatch]", stream)
-    if len({(batch.port, len(batch.columns)) for batch in batches}) != 1:
+    widths = {len(batch.columns) for batch in batches if batch.columns or not batch.states}
+    if len({batch.port for batch in batches}) != 1 or len(widths) > 1:
         return None
     whole = KeyedBatch.joined(batches)
     if not any(flags):
         sequence_keys = whole.sequence_keys
         if (sequence_keys[1:] < sequence_keys[:-1]).any():
             whole = whole.taken(np.argsort(sequence_keys, kind="stable"))
-        return StreamColumns(whole.keys, whole.times.tolist(), whole.columns)
+        return _columns(whole)
     if (len(records) - len(whole)) * _LEAST_SHARE > len(whole):
         return None
     return _interleaved(records.parts, flags, whole)
@@ -260,8 +283,14 @@ def _interleaved(
     before = np.cumsum(~other)[other].tolist()
     some = [others[number] for number in numbers[order[other]].tolist()]
     whole = stream.taken(numbers[order[~other]])
-    between = list(zip(before, some, strict=True))
-    return StreamColumns(whole.keys, whole.times.tolist(), whole.columns, between)
+    return _columns(whole, list(zip(before, some, strict=True)))
+
+
+def _columns(batch: KeyedBatch, others: Sequence[tuple[int, Record]] = ()) -> StreamColumns:
+    times = batch.times.tolist()
+    return StreamColumns(
+        batch.keys, times, batch.sequence_keys, batch.columns, batch.states, others
+    )
 
 
 def _sequence_keys(part: KeyedBatch | Sequence[Record]) -> Longs:

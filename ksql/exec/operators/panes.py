@@ -13,12 +13,15 @@ other record leaves as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
 
 from ksql.core import codegen, indent
 from ksql.exec.operators.base import LateRecord, LogError, Record
 from ksql.exec.operators.commit_intervals import CommitIntervals, IntervalStates
 from ksql.exec.operators.folds import Slot, State, change, fresh, size_of
+from ksql.exec.operators.keyed_batches import KeyedBatch, longs
 from ksql.exec.operators.keys import unpack
 from ksql.exec.operators.partial_aggregation import arguments, group_key, names_of, packed_key
 
@@ -38,6 +41,9 @@ def fold(rows, times, offsets, sequence_keys, intervals, lost):
 {lines}
 """
 
+_ENOUGH: Final = 5_000
+"""So many records of a partition show how many of them are alike."""
+
 
 class PaneFold(NamedTuple):
     """The generated loop, what makes a packed key of its keys, and how long a state is."""
@@ -46,20 +52,6 @@ class PaneFold(NamedTuple):
     fold: Callable[..., None]
     packed: Callable[[Any], bytes]
     size: int
-
-
-class FoldedStates(NamedTuple):
-    """States of some records of one group each, column by column.
-
-    A ``partial`` ends with the number of its records; the latest of them has the time, the first
-    the offset and the sequence key.
-    """
-
-    keys: list[bytes]
-    partials: list[Row]
-    times: list[int]
-    offsets: list[int]
-    sequence_keys: list[int]
 
 
 def compile_panes(slots: Sequence[Slot], width: int, windows: Windows, *, plain: bool) -> PaneFold:
@@ -132,6 +124,7 @@ class Panes:
 
     def __init__(self, fold: PaneFold, intervals: CommitIntervals | None) -> None:
         self._fold = fold
+        self._folded = 0
         #: By the beginning of the pane, then by group.
         self.states: IntervalStates[dict[Hashable, State]] = IntervalStates(intervals)
 
@@ -169,8 +162,20 @@ class Panes:
             if sequence_key - time > grace and sequence_key >= closing(time)
         ]
 
-    def finish(self) -> FoldedStates:
-        """Return the states, each once."""
+    def is_sparse(self, records: int) -> bool:
+        """Return whether folding does not pay, now that so many more records were folded.
+
+        Most of them then have a state of their own: that costs more than to leave them as they are.
+        """
+        self._folded += records
+        return self._folded >= _ENOUGH and 2 * sum(map(len, self.states.each())) > self._folded
+
+    def finish(self, head: tuple[int, int, int]) -> KeyedBatch:
+        """Return a record for each state, and forget them; ``head`` is that of ``KeyedBatch``.
+
+        A state ends with the number of its records. The latest of these has the time, the first
+        one the place among others.
+        """
         packed, size = self._fold.packed, self._fold.size
         known: dict[Hashable, bytes] = {}
         keys: list[bytes] = []
@@ -179,13 +184,15 @@ class Panes:
             known |= {key: packed(key) for key in some.keys() - known.keys()}
             keys += [known[key] for key in some]
             states += some.values()
-        return FoldedStates(
-            keys,
-            [tuple(s[: size + 1]) for s in states],
-            [s[0] for s in states],
-            [s[size + 1] for s in states],
-            [s[size + 2] for s in states],
+        times, offsets, sequence_keys = (
+            longs([state[cell] for state in states]) for cell in (0, size + 1, size + 2)
         )
+        partials = [tuple(state[: size + 1]) for state in states]
+        places = times, sequence_keys, offsets
+        folded = KeyedBatch(*head, 0, keys, *places, (), partials)
+        if (offsets[1:] < offsets[:-1]).any():
+            folded = folded.taken(np.argsort(offsets, kind="stable"))
+        return folded
 
 
 def log_late(

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ksql.exec.operators.base import LogError, PausingProcessor, Processor, Record, Steps, Store
+from ksql.exec.operators.keyed_batches import KeyedBatch, Queues, StreamColumns, columns_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -36,12 +37,31 @@ def by_lane(
     lanes: dict[int, list[Record]] = {}
     for record in records:
         lanes.setdefault(record.lane, []).append(record)
-    return [(lanes[lane], PrefixedStore(store, _PREFIX.pack(lane))) for lane in sorted(lanes)]
+    return [(lanes[lane], _part(store, lane)) for lane in sorted(lanes)]
+
+
+def columns_by_lane(
+    records: Queues, store: Store, *, laned: bool
+) -> list[tuple[StreamColumns, Store]] | None:
+    """Return the same for records in no order; None if not all of them are ordinary."""
+    lanes: dict[int, list[KeyedBatch]] = {}
+    for part in records.parts:
+        if not isinstance(part, KeyedBatch):
+            return None
+        for lane, some in part.by_lane() if laned else [(0, part)]:
+            lanes.setdefault(lane, []).append(some)
+    given = [(lane, columns_in_order(Queues(lanes[lane]))) for lane in sorted(lanes)]
+    whole = [(some, _part(store, lane) if laned else store) for lane, some in given if some]
+    return whole if len(whole) == len(given) else None
 
 
 def lanes(store: Store, count: int) -> list[Store]:
     """Return the part of each lane in a store."""
-    return [PrefixedStore(store, _PREFIX.pack(lane)) for lane in range(count)]
+    return [_part(store, lane) for lane in range(count)]
+
+
+def _part(store: Store, lane: int) -> Store:
+    return PrefixedStore(store, _PREFIX.pack(lane))
 
 
 def _steps(processor: Processor, records: Sequence[Record], store: Store, log: LogError) -> Steps:

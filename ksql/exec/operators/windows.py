@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -81,6 +83,21 @@ class Clock:
     def advance(self, timestamp: int) -> None:
         """See a record's timestamp."""
         self.stream_time = max(self.stream_time, timestamp)
+
+    def tumbled(self, times: Sequence[int]) -> list[int] | None:
+        """Return the starts of the windows of records in processing order, and see their times.
+
+        None, and nothing is seen, if windows overlap or a record is late.
+        """
+        windows, all_times = self.windows, np.asarray(times, np.int64)
+        if windows.advance_ms != windows.size_ms or all_times.min() < 0:
+            return None
+        starts = all_times - all_times % windows.size_ms
+        latest = np.maximum(np.maximum.accumulate(all_times), self.stream_time)
+        if (starts + (windows.size_ms + windows.grace_ms) <= latest).any():
+            return None
+        self.advance(int(latest[-1]))
+        return starts.tolist()
 
     def is_late(self, start: int) -> bool:
         """Return whether the window has closed: its end plus the grace period has been reached."""

@@ -102,13 +102,13 @@ def pack_keyed(batch: KeyedBatch, sender: int, number: int) -> bytes:
         batch.partition,
         batch.offsets.tobytes(),
         None,
-        None,
+        None if batch.states is None else _pack_rows(batch.states),
         None if sequence_keys == times else sequence_keys,
     ]
     version = _ROWS
     lanes = batch.lanes
-    if lanes if isinstance(lanes, int) else any(lanes):
-        version += _LANES
+    if batch.states is not None or (lanes if isinstance(lanes, int) else any(lanes)):
+        version = _ROWS + _LANES if batch.states is None else _COMBINED
         body.append(lanes if isinstance(lanes, int) else _maybe_constant(tuple(lanes)))
     return _HEAD.pack(version, sender, number) + pack(body)
 
@@ -315,27 +315,39 @@ def _run(topics: Any, partitions: Any, offsets: NDArray[np.int64]) -> _Run | Non
 def _unpacked(chunk: bytes) -> _Unpacked:
     body = unpack(memoryview(chunk)[_HEAD.size :])
     version, lanes = chunk[0], 0
+    combined = version == _COMBINED
     if version > _CHANGES:
         version = _ROWS if version == _COMBINED else version - _LANES
         lanes = body.pop()
     body[_TIMES], body[_OFFSETS] = _longs(body[_TIMES]), _longs(body[_OFFSETS])
     body[-1] = body[_TIMES] if body[-1] is None else _longs(body[-1])
     run = _run(body[_TOPICS], body[_PARTITIONS], body[_OFFSETS])
-    keyed = _keyed(body, lanes) if version == _ROWS and run is not None else None
+    keyed = _keyed(body, lanes, combined=combined) if version == _ROWS else None
     return run, _records(body, version, lanes) if keyed is None else keyed
 
 
-def _keyed(body: list[Any], lanes: Any) -> KeyedBatch | None:
+def _keyed(body: list[Any], lanes: Any, *, combined: bool) -> KeyedBatch | None:
     """Return the records of a chunk of one partition as a batch, if no part of any is special."""
-    _, port, keys, (_, groups), times, topic, partition, offsets, headers, olds, sequence_keys = (
-        body
-    )
-    if isinstance(port, list) or headers is not None or olds is not None:
+    (
+        count,
+        port,
+        keys,
+        (_, groups),
+        times,
+        topic,
+        partition,
+        offsets,
+        headers,
+        olds,
+        sequence_keys,
+    ) = body
+    if any(isinstance(part, list) for part in (port, topic, partition)) or headers is not None:
         return None
-    if len(groups) != 1 or groups[0][1] is not None:
+    if len(groups) != 1 or groups[0][1] is not None or (olds is not None and not combined):
         return None
-    columns = groups[0][2]
-    return KeyedBatch(port, topic, partition, lanes, keys, times, sequence_keys, offsets, columns)
+    states = None if olds is None else list(_unpack_rows(olds, count))
+    places = times, sequence_keys, offsets
+    return KeyedBatch(port, topic, partition, lanes, keys, *places, groups[0][2], states)
 
 
 def _records(body: list[Any], version: int, lanes: Any) -> list[Record]:

@@ -16,6 +16,7 @@ from ksql.exec.dataflow import stages
 from ksql.exec.dataflow.compiled import writing
 from ksql.exec.dataflow.ingest import KeyedIngest
 from ksql.exec.dataflow.stages import Combining
+from ksql.exec.operators import panes
 from ksql.functions.registry import BUILTINS
 from ksql.spark.task.tasklog import TaskLog
 from tests.cuts.cases import Event, pieces
@@ -143,11 +144,13 @@ def test_the_path_without_combining_gives_the_same(name, data):
     combined, plain = programs(name)
     batches = list(pieces(data.draw(events(combined.topics[0]))))
     buckets = data.draw(st.integers(1, PARTITIONS))
-    for one, other in zip(
-        road(combined, batches, buckets), road(plain, batches, buckets), strict=True
-    ):
-        assert Counter(one.records) == Counter(other.records)
-        assert rows_of(one) == rows_of(other)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panes, "_ENOUGH", data.draw(st.sampled_from((1, 6, 5000))))
+        for one, other in zip(
+            road(combined, batches, buckets), road(plain, batches, buckets), strict=True
+        ):
+            assert Counter(one.records) == Counter(other.records)
+            assert rows_of(one) == rows_of(other)
 
 
 def rows_of(results):
@@ -196,6 +199,20 @@ def test_records_that_the_batch_may_make_late_stay_uncombined():
         (None, (3000, 1, 1), 0, 3000),
         (None, (4001, 1, 1), 3, 4001),
     ]
+
+
+def test_where_most_records_have_a_state_of_their_own_the_others_leave_as_they_are(monkeypatch):
+    monkeypatch.setattr(panes, "_ENOUGH", 3)
+    ingest, log = programs("tumbling")[0].ingest(), Results()
+    positions: Counter[tuple[str, int]] = Counter()
+    blocks = [[at(0), at(1)], [at(2, "b"), at(3, "c")], [at(4), at(5)]]
+    out = [list(ingest.add(raw(block, positions), log.log)) for block in blocks]
+    assert [[(r.offset, r.old is None) for r in records] for records in out] == [
+        [],
+        [(0, False), (2, False), (3, False)],
+        [(4, True), (5, True)],
+    ]
+    assert list(ingest.finish()) == []
 
 
 def test_a_state_that_is_late_counts_as_all_of_its_records():

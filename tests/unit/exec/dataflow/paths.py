@@ -42,8 +42,10 @@ def exchanged(program, batches):
     """The same after an exchange in chunks, as a stage gets them: each batch is of one task."""
     chunks = []
     for sender, batch in enumerate(batches):
-        ingest, writer = program.ingest(), ChunkWriter(1, sender, laned=program.laned)
-        chunks += [*writer.add(ingest.add(batch, Log())), *writer.finish()]
+        ingest, combined = program.ingest(), program.combined_windows
+        writer = ChunkWriter(1, sender, laned=program.laned, combined=combined)
+        chunks += writer.add(ingest.add(batch, Log()))
+        chunks += [*writer.add(ingest.finish()), *writer.finish()]
     return unpack_chunks(chunk for _, chunk in chunks)
 
 

@@ -29,14 +29,14 @@ def test_items_are_divided_where_an_interval_ends(sequence_keys, parts):
     ("sequence_keys", "runs"),
     [
         ([], []),
-        ([5], [(True, [5])]),
-        ([5, 6], [(False, [5, 6])]),
-        ([1, 11, 12, 25, 38], [(True, [1]), (False, [11, 12]), (True, [25, 38])]),
-        ([1, 2, 11, 12], [(False, [1, 2]), (False, [11, 12])]),
+        ([5], [(True, 0, 1)]),
+        ([5, 6], [(False, 0, 2)]),
+        ([1, 11, 12, 25, 38], [(True, 0, 1), (False, 1, 3), (True, 3, 5)]),
+        ([1, 2, 11, 12], [(False, 0, 2), (False, 2, 4)]),
     ],
 )
 def test_runs_of_items_with_an_interval_each(sequence_keys, runs):
-    assert list(TEN.runs(sequence_keys, itself)) == runs
+    assert list(TEN.runs(sequence_keys)) == runs
 
 
 def fold(states, *sequence_keys):
