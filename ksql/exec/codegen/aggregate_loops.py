@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ksql.exec.operators.base import LogError
     from ksql.exec.operators.commit_intervals import CommitIntervals
     from ksql.exec.operators.folds import Slot, State
+    from ksql.exec.operators.keyed_batches import Longs
     from ksql.sql.plan import Sink
 
 _LABEL = "Project"
@@ -46,7 +47,7 @@ class FoldedColumns(NamedTuple):
     """
 
     keys: Sequence[bytes]
-    sequence_keys: Sequence[int]
+    sequence_keys: Sequence[int] | Longs
     cells: Sequence[Sequence[Any]]
 
     def cut(self, begin: int, end: int) -> FoldedColumns:

@@ -165,7 +165,8 @@ class AggregatedWindows:
             return None
         suffixes = {start: window_key(b"", start) for start in set(starts)}
         keys = list(map(add, given.keys, map(suffixes.__getitem__, starts)))
-        nothing, cells = [None] * len(keys), [given.times]
+        nothing = [None] * len(keys)
+        cells: list[Sequence[Any]] = [given.times]
         if self._processor.combined:
             cells.append(given.states or nothing)
         cells += given.columns or [nothing] * self._width

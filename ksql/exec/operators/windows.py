@@ -97,7 +97,8 @@ class Clock:
         if (starts + (windows.size_ms + windows.grace_ms) <= latest).any():
             return None
         self.advance(int(latest[-1]))
-        return starts.tolist()
+        listed: list[int] = starts.tolist()
+        return listed
 
     def is_late(self, start: int) -> bool:
         """Return whether the window has closed: its end plus the grace period has been reached."""

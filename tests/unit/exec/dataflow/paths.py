@@ -40,7 +40,7 @@ def keyed(program, batches):
 
 def exchanged(program, batches):
     """The same after an exchange in chunks, as a stage gets them: each batch is of one task."""
-    chunks = []
+    chunks: list[tuple[int, bytes]] = []
     for sender, batch in enumerate(batches):
         ingest, combined = program.ingest(), program.combined_windows
         writer = ChunkWriter(1, sender, laned=program.laned, combined=combined)
