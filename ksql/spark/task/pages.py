@@ -25,7 +25,7 @@ from ksql.core import UNKNOWN_PAGE, ServerError
 from ksql.spark.task.packing import pack, packed_each, unpack, unpack_each
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 PAGE_BYTES = 4096
 DENSE_PAGE_BYTES = 16_384
@@ -100,17 +100,19 @@ class _Space:
         self.pages: dict[int, Page] = {}
         self.places: dict[bytes, int] = {}
         self.values: dict[bytes, Any] = {}
-        self.dirty: set[bytes] = set()
+        self.dirty: dict[bytes, None] = {}  # in the order of the first changes
 
     @property
     def spread(self) -> int:
         """How many pages keys are spread over."""
         return self.page_count or 1
 
-    def placed(self, keys: Set[bytes]) -> dict[bytes, int]:
+    def placed(self, keys: dict[bytes, None]) -> dict[bytes, int]:
         """Return the pages of keys; those of loaded ones are known until there are more pages."""
         places = self.places
-        if not places.keys() >= keys:
+        if list(places) == list(keys):  # the same objects, as a rule: a glance at each
+            return places
+        if not places.keys() >= keys.keys():
             places.update(pages_of([key for key in keys if key not in places], self.spread))
         if len(places) == len(keys):
             return places
@@ -181,23 +183,30 @@ class PagedStore:
                 at.places.update(places)
                 self._fetch([(space, at, set(places.values()))])
                 return _looked_up(at, places)
-        self.load(space, keys)
+        if all(hinted != space for hinted, _ in self._hints):
+            self.load(space, keys)
         self._follow()
-        at = self._spaces.get(space)
         if at is None:
             return [None] * len(keys)
+        if not all(map(at.values.__contains__, keys)):  # the hints were for others
+            self.load(space, keys)
+            self._follow()
         return [[*v] if v.__class__ is list else v for v in map(at.values.__getitem__, keys)]
 
     def put_all(self, space: bytes, values: Mapping[bytes, Any]) -> None:
         if values:
             at = self._space(space)
             at.values.update(values)
-            at.dirty.update(values)
+            dirty = dict.fromkeys(values)
+            if at.dirty:
+                at.dirty.update(dirty)
+            else:
+                at.dirty = dirty
 
     def put(self, space: bytes, key: bytes, value: Any) -> None:
         at = self._space(space)
         at.values[key] = value
-        at.dirty.add(key)
+        at.dirty[key] = None
 
     def _space(self, space: bytes) -> _Space:
         at = self._spaces.get(space)
@@ -344,7 +353,9 @@ class PagedStore:
     def _apply(self, at: _Space, places: dict[bytes, int]) -> set[int]:
         """Put the changed values into their pages; returns the pages."""
         entries, size = at.entries, at.size
-        pages, values = at.pages, list(map(at.values.__getitem__, places))
+        pages, values = at.pages, list(at.values.values())
+        if list(at.values) != list(places):
+            values = list(map(at.values.__getitem__, places))
         for (key, index), value, data in zip(
             places.items(), values, packed_each(values), strict=True
         ):
@@ -364,7 +375,7 @@ class PagedStore:
         if (entries, size) != (at.entries, at.size):
             at.entries, at.size = entries, size
             self._root_changed = True
-        at.dirty = set()
+        at.dirty = {}
         return set(places.values())
 
     def _grow(self, space: bytes, at: _Space, page_count: int) -> set[int]:

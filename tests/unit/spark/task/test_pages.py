@@ -70,6 +70,10 @@ class PagesAreADict(RuleBasedStateMachine):
         held = self.model.get(space, {})
         assert self.store.get_all(space, keys) == [held.get(key) for key in keys]
 
+    @rule(space=SPACES, keys=st.lists(KEYS, unique=True, max_size=20))
+    def load(self, space: bytes, keys: list[bytes]) -> None:
+        self.store.load(space, keys)
+
     @rule(space=SPACES, key=KEYS)
     def delete(self, space: bytes, key: bytes) -> None:
         self.store.delete(space, key)
@@ -182,6 +186,20 @@ def test_pages_of_which_little_changes_become_smaller_step_by_step() -> None:
 def test_a_call_that_changes_most_of_a_page_takes_large_ones() -> None:
     backend = filled(20_000)
     assert PagedStore(backend).held()[1] / len(backend.data) > 0.9 * pages.DENSE_PAGE_BYTES
+
+
+def test_keys_that_were_hinted_at_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, looked_up, lookups = [b"key%d" % n for n in range(100)], pages._looked_up, list[int]()
+
+    def counted(space: Any, places: dict[bytes, int]) -> list[Any]:
+        lookups.append(len(places))
+        return looked_up(space, places)
+
+    monkeypatch.setattr(pages, "_looked_up", counted)
+    store = PagedStore(filled(100))
+    store.load(b"s", keys)
+    assert None not in store.get_all(b"s", keys)
+    assert lookups == [100]
 
 
 def test_values_changed_in_place_count_only_once_put() -> None:
