@@ -83,8 +83,10 @@ class Emission:
         encoder = self.encoder
         if not self.by_key:
             return encoder.keys.encode_many(encoder.key_rows(stage_keys))
+        if encoder.keys.texts:
+            return keys.texts(stage_keys)
         different = list(dict.fromkeys(stage_keys))
-        rows = [tuple(keys.unpack(key)) for key in different]
+        rows = list(map(tuple, keys.unpack_all(different)))
         encoded = encoder.keys.encode_many(encoder.key_rows(rows))
         of_key = dict(zip(different, encoded, strict=True))
         return list(map(of_key.__getitem__, stage_keys))

@@ -94,7 +94,7 @@ class Joined:
             return None
         rows, emitted = JoinTable(self._processor.table, store), EmittedRows.nothing()
         entries = LoggedEntries()
-        rows.load_keys({*given.keys, *(record.key for _, record in given.others)})
+        rows.take({*given.keys, *(record.key for _, record in given.others)})
         log_row = self._place_logger(given, rows, entries.log)
         begin = 0
         for end, record in (*given.others, (len(given.keys), None)):

@@ -44,9 +44,11 @@ class JoinTable(dict[bytes, "Row | None"]):
         """Fetch the rows of all keys at the first look."""
         self._store.load(_ROWS, set(map(_key, records)))
 
-    def load_keys(self, keys: Collection[bytes]) -> None:
-        """Fetch the rows of keys at the first look."""
-        self._store.load(_ROWS, keys)
+    def take(self, keys: Collection[bytes]) -> None:
+        """Take the rows of different keys from the store, all at once."""
+        stored = self._store.get_all(_ROWS, keys)
+        rows = iter(self._table.rows([row for row in stored if row is not None]))
+        self.update(zip(keys, (None if row is None else next(rows) for row in stored), strict=True))
 
     def __missing__(self, key: bytes) -> Row | None:
         stored = self._store.get(_ROWS, key)
