@@ -205,10 +205,10 @@ def _arrow(topic: str, partition: int, first: int, records: Batch) -> pa.RecordB
     )
 
 
-def orders(first: int, records: int, customers: Callable[[], int]) -> Batch:
+def orders(first: int, records: int, customers: Callable[[], int], per_ms: int = 400) -> Batch:
     """Some orders, 400 in a millisecond as in the race with Kafka Streams."""
     return [
-        (*order(number, customers()), BASE_MS + number // 400)
+        (*order(number, customers()), BASE_MS + number // per_ms)
         for number in range(first, first + records)
     ]
 
@@ -332,6 +332,16 @@ def grown(name: str, records: int, keys: int) -> None:
     meter.show(name, records)
 
 
+def spread(name: str, records: int, *, every_change: bool) -> None:
+    """Windows of a second, 10,000 records and as many keys in each; two micro-batches."""
+    program, meter, chance = compiled(WINDOWS, every_change=every_change), Meter(), random.Random(7)
+    backends, firsts, half = [Backend() for _ in range(BUCKETS)], [0] * BUCKETS, records // 2
+    for first in (0, half):
+        some = orders(first, half, lambda: chance.randrange(10_000), per_ms=10)
+        _micro_batch(program, placed("orders", some, firsts), backends, meter)
+    meter.show(name, records)
+
+
 def _micro_batch(
     program: Compiled[OutRecord],
     tasks: Sequence[Sequence[pa.RecordBatch]],
@@ -397,6 +407,8 @@ def main() -> None:
         "by-10k-every": lambda name: grown(name, given.records, 10_000),
         "by-600k-every": lambda name: grown(name, given.records, 600_000),
         "by-1m-every": lambda name: grown(name, given.records, 1_000_000),
+        "spread-windows": lambda name: spread(name, given.records, every_change=False),
+        "spread-windows-every": lambda name: spread(name, given.records, every_change=True),
     }
     for name in given.roads or stateful:
         stateful[name](name)

@@ -165,10 +165,13 @@ class Panes:
     def is_sparse(self, records: int) -> bool:
         """Return whether folding does not pay, now that so many more records were folded.
 
-        Most of them then have a state of their own: that costs more than to leave them as they are.
+        Most of them have a state of their own then, which costs more than to leave them as they
+        are. Where a record is in several windows folding pays all the same.
         """
         self._folded += records
-        return self._folded >= _ENOUGH and 2 * sum(map(len, self.states.each())) > self._folded
+        if not self._fold.windows.tumbling or self._folded < _ENOUGH:
+            return False
+        return 2 * sum(map(len, self.states.each())) > self._folded
 
     def finish(self, head: tuple[int, int, int]) -> KeyedBatch:
         """Return a record for each state, and forget them; ``head`` is that of ``KeyedBatch``.

@@ -28,6 +28,11 @@ class Windows:
     grace_ms: int
     retention_ms: int
 
+    @property
+    def tumbling(self) -> bool:
+        """Whether each time falls into one window."""
+        return self.advance_ms == self.size_ms
+
     def starts(self, timestamp: int) -> Sequence[int]:
         """Return the starts of the windows that the timestamp falls into, the earliest first."""
         if self.advance_ms == self.size_ms and timestamp >= 0:
@@ -90,7 +95,7 @@ class Clock:
         None, and nothing is seen, if windows overlap or a record is late.
         """
         windows, all_times = self.windows, np.asarray(times, np.int64)
-        if windows.advance_ms != windows.size_ms or all_times.min() < 0:
+        if not windows.tumbling or all_times.min() < 0:
             return None
         starts = all_times - all_times % windows.size_ms
         latest = np.maximum(np.maximum.accumulate(all_times), self.stream_time)
