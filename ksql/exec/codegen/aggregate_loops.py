@@ -187,7 +187,7 @@ def all_missed(missed: Sequence[bytes], all_keys: Iterable[bytes]) -> Collection
 
 
 class ResultLoops(NamedTuple):
-    """What the loops of one aggregate are made of.
+    """The code of one aggregate's loops.
 
     ``group`` names what ``groups`` has of each, ``shown`` and ``emit`` are statements that give out
     its row, ``known`` is what they name.

@@ -110,7 +110,7 @@ class _Space:
     def placed(self, keys: dict[bytes, None]) -> dict[bytes, int]:
         """Return the pages of keys; those of loaded ones are known until there are more pages."""
         places = self.places
-        if list(places) == list(keys):  # the same objects, as a rule: a glance at each
+        if list(places) == list(keys):  # usually the same objects: a glance at each
             return places
         if not places.keys() >= keys.keys():
             places.update(pages_of([key for key in keys if key not in places], self.spread))
@@ -188,7 +188,7 @@ class PagedStore:
         self._follow()
         if at is None:
             return [None] * len(keys)
-        if not all(map(at.values.__contains__, keys)):  # the hints were for others
+        if not all(map(at.values.__contains__, keys)):  # the hints had other keys
             self.load(space, keys)
             self._follow()
         return [[*v] if v.__class__ is list else v for v in map(at.values.__getitem__, keys)]
