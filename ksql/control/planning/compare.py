@@ -199,7 +199,8 @@ def check_others(
 ) -> tuple[list[str], str]:
     """Return every reason of other queries against another result of a query; and their ids.
 
-    Those that read it would miss columns, and those that write it would not give it new ones.
+    Those that read it would miss columns, and those that write it would not give it new ones. The
+    difference would delete what they write to the topic of a table.
     """
     old = catalog.sources[query.sink]
     readers = [reader.id for reader in catalog.readers_from(old.topic)]
@@ -209,6 +210,9 @@ def check_others(
     added = ", ".join(str(column) for column in new.schema.columns if column.name not in known)
     if writers and added:
         stems.append(f"Query {', '.join(writers)} writes '{old.name}' and does not give it {added}")
+    if writers and query.kind == "CTAS":
+        rows = "as well, and the cut-over would delete its rows"
+        stems.append(f"Query {', '.join(writers)} writes topic '{old.topic}' {rows}")
     return stems, ", ".join(dict.fromkeys([*readers, *writers]))
 
 

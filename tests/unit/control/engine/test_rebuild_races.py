@@ -23,6 +23,13 @@ CREATE STREAM V (K STRING KEY, N BIGINT)
 CREATE STREAM Z AS SELECT K, N, WINDOWEND AS E FROM V;
 """
 
+COUNTED = "TABLE N {}AS SELECT K, COUNT(*) AS C FROM R GROUP BY K;"
+OF_TOPIC_N = [
+    "CREATE TABLE M WITH (KAFKA_TOPIC='N') AS SELECT K, COUNT(*) AS C FROM S GROUP BY K;",
+    """CREATE STREAM M (K STRING KEY, C BIGINT) WITH (KAFKA_TOPIC='N', VALUE_FORMAT='JSON');
+       INSERT INTO M SELECT K, CAST(N AS BIGINT) AS C FROM S;""",
+]
+
 
 def rebuild_of(name, source, columns="*"):
     mode = "WITH (REPLACE_MODE='rebuild')"
@@ -122,6 +129,21 @@ def test_cut_over_adds_no_column_that_another_writer_does_not_give():
     world.run(rebuild_of("X", "R", "K, N, N + 1 AS M"))
     world.run("INSERT INTO X SELECT * FROM S;")
     refused_cut_over(world, "X", "does not give it `M` INTEGER")
+
+
+@pytest.mark.parametrize("text", OF_TOPIC_N, ids=["table", "insert"])
+def test_cut_over_deletes_no_rows_of_another_writer(text):
+    """Whoever writes the topic of a table began after the upgrade: else that would be refused."""
+    world = World(SOURCES, "CREATE " + COUNTED.format(""))
+    world.run("CREATE OR REPLACE " + COUNTED.format("WITH (REPLACE_MODE='rebuild') "))
+    step(world)
+    world.run("ROLLBACK UPGRADE OF N;")
+    world.run(text)
+    writer = list(world.catalog.queries)[-1]
+    refused_cut_over(world, "N", f"Query {writer} writes topic 'N' as well, and the cut-over would")
+    world.run("ABORT UPGRADE OF N;")
+    error = world.refuse("ROLLBACK UPGRADE OF N;")
+    assert "the cut-over would delete its rows" in error.detail
 
 
 def test_windows_keep_their_size_for_a_query_that_came_meanwhile():
