@@ -23,13 +23,17 @@ from ksql.core import (
     quote,
     visible,
 )
+from ksql.core.types import as_written
 from ksql.exec.dataflow import plan_of, read_topics
 from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Rebuild, Topic
+from ksql.sql.plan import sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ksql.core import QueryId
+    from ksql.sql.catalog import DataSource
+    from ksql.sql.plan import Source
     from ksql.sql.syntax import ast
 
 
@@ -145,24 +149,41 @@ def _continued(former: FormerVersion, service_id: str, inputs: PlanningInputs) -
 
 def _check_former(query: PersistentQuery, former: FormerVersion, catalog: Catalog) -> None:
     """Refuse a version that could not run any more, or whose rows readers could not follow."""
-    topics = read_topics(plan_of(former.query))
-    known = catalog.sources
-    names = former.query.sources
-    gone = [name for name in names if name not in known or known[name].topic not in topics]
+    plan, known = plan_of(former.query), catalog.sources
+    reads = {source.name: source for source in sources(plan.sink)}
+    gone = [name for name, source in reads.items() if not _is_read_alike(source, known.get(name))]
     if gone:
         remade = any(name in known for name in gone)
         raise FORMER_READS_NOTHING(
             query_id=query.id,
             sources=", ".join(map(quote, gone)),
-            elsewhere=", or is over another topic now" if remade else "",
+            elsewhere=", or is declared otherwise now" if remade else "",
         )
-    check_loop(query.sink, catalog.sources[query.sink].topic, topics, catalog)
+    check_loop(query.sink, known[query.sink].topic, read_topics(plan), catalog)
     if query.kind == "INSERT":
         return
     stems, others = check_others(query, former.source, catalog)
     if stems:
         reasons = " AND ".join(f"({stem})" for stem in stems)
         raise ROLLBACK_REFUSED(query_id=query.id, reasons=reasons, others=others)
+
+
+def _is_read_alike(read: Source, now: DataSource | None) -> bool:
+    """Return whether a source is what a plan reads; it may have got columns.
+
+    One that was dropped may have been declared again, over another topic or in another form.
+    """
+    if now is None:
+        return False
+    then = (read.kind, read.topic, read.timestamp, read.window)
+    formats = zip(
+        (read.key_format, read.value_format), (now.key_format, now.value_format), strict=True
+    )
+    return (
+        then == (now.kind, now.topic, now.timestamp, now.window)
+        and all(as_written(one) == as_written(other) for one, other in formats)
+        and set(read.columns) <= set(now.schema.columns)
+    )
 
 
 def results_of(
