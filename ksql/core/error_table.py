@@ -157,7 +157,7 @@ FORMER_NOT_KEPT: Final = ErrorRow(
 )
 ROWS_LOST: Final = ErrorRow(
     ServerError,
-    'topic "{topic}", which holds the rows of a version of {query_id}, was deleted{recreated}',
+    'topic "{topic}", which holds the rows of a version of {query_id}, {loss}',
     detail="A cut-over to this version would delete these rows from the result, too.",
     hint="End the rebuild or rollback (ABORT UPGRADE), and rebuild the query once more.",
 )

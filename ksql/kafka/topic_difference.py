@@ -110,6 +110,13 @@ class TopicDifference:
         """Return the id of a topic, empty where Kafka gives none; None if there is no such."""
         return self._admin.topic_id(topic)
 
+    def has_lost(self, topic: str) -> bool:
+        """Return whether records at the beginning of a topic are gone.
+
+        Raises: UnknownTopic.
+        """
+        return any(self._admin.begin_offsets([topic]).values())
+
     def common_size(self, origin: str, target: str) -> int:
         """Return how many partitions two topics have whose rows are to be compared.
 
@@ -121,13 +128,14 @@ class TopicDifference:
         return count
 
     def make_like(self, topic: str, like: str) -> None:
-        """Make a compacted topic of another one's size; one of another size is replaced.
+        """Make a compacted topic of another one's size; one of another size, or that has lost
+        records, is replaced.
 
         Raises: UnknownTopic, KafkaUnreachable, KafkaDenied, KafkaRefused.
         """
         known = self._admin.topics()
         if topic in known and like in known:
-            if known[topic].partitions == known[like].partitions:
+            if known[topic].partitions == known[like].partitions and not self.has_lost(topic):
                 return
             self._admin.delete(topic)
         partitions = self._admin.partitions(like)

@@ -65,6 +65,11 @@ class NoTopics:
         del topic
         return ""
 
+    def has_lost(self, topic: str) -> bool:
+        """Return False."""
+        del topic
+        return False
+
     def common_size(self, origin: str, target: str) -> int:
         """Return 0."""
         del origin, target
@@ -83,12 +88,11 @@ class NoTopics:
 
 
 class ResultsGone(ServerError):
-    """A version became the query, and the topic with its rows is gone, or is another one."""
+    """A version became the query, and the topic with its rows does not have them any more."""
 
-    def __init__(self, query_id: str, topic: str, *, recreated: bool = False) -> None:
-        what = "was deleted and recreated" if recreated else "is not there"
+    def __init__(self, query_id: str, topic: str, loss: str) -> None:
         super().__init__(
-            f'topic "{topic}", which holds the rows of the rebuilt query {query_id}, {what}',
+            f'topic "{topic}", which holds the rows of the rebuilt query {query_id}, {loss}',
             detail="They are compared with the rows of the query's result before the query runs. "
             "Without them, rows that the query no longer has would stay in its result.",
             hint="Bring the newest checkpoint back and start again, if it was restored from a "
@@ -104,9 +108,7 @@ class _Kept(NamedTuple):
     checkpoint: Path
 
 
-def _rows_lost(query_id: str, topic: str, now: str | None) -> ServerError:
-    recreated = "" if now is None else " and recreated"
-    return ROWS_LOST(query_id=query_id, topic=topic, recreated=recreated)
+_DELETED: Final = "was deleted"
 
 
 @dataclass(frozen=True)
@@ -166,11 +168,10 @@ class CutOverCompletion:
         sink, hidden = plan_of(query).sink, query.version.results_topic(service_id)
         if sink.kind != "TABLE" or sink.topic != hidden:
             return
-        now, lost = self._topic_of_rows(hidden, checkpoint)
+        now = self.topics.topic_id(hidden)
         if now is None:
             return  # it was made just now, or the preflight has refused the launch
-        if lost:
-            raise _rows_lost(query.id, hidden, now)
+        self._check_rows(query.id, hidden, checkpoint)
         if now:
             results_topic.write(checkpoint, hidden, now)
 
@@ -191,24 +192,26 @@ class CutOverCompletion:
         self.topics.common_size(hidden, sink.topic or "")
 
     def _check_rows(self, query_id: str, hidden: str, checkpoint: Path) -> None:
-        """Refuse a topic that is gone, or is not that of the version's rows.
+        """Refuse a topic that is gone, or does not have all of the version's rows.
 
         Raises: ROWS_LOST, CheckpointDamaged, NewerCheckpoint, OSError, and what Kafka says.
         """
-        now, lost = self._topic_of_rows(hidden, checkpoint)
-        if lost:
-            raise _rows_lost(query_id, hidden, now)
+        if loss := self._loss(hidden, checkpoint):
+            raise ROWS_LOST(query_id=query_id, topic=hidden, loss=loss)
 
-    def _topic_of_rows(self, hidden: str, checkpoint: Path) -> tuple[str | None, bool]:
-        """Return a topic's id, None if there is none, and whether the version's rows are lost.
+    def _loss(self, hidden: str, checkpoint: Path) -> str:
+        """Return what has become of the topic with a version's rows; empty if it has them.
 
-        They are in a topic of the same id. A topic without an id counts as the same.
+        A topic without an id counts as the same. Compaction leaves the first offset at 0: another
+        one comes from retention, or from somebody who has deleted records.
         """
         now = self.topics.topic_id(hidden)
         if now is None:
-            return None, True
+            return _DELETED
         then = results_topic.read(checkpoint, hidden)
-        return now, bool(then and now) and then != now
+        if then and now and then != now:
+            return f"{_DELETED} and recreated"
+        return "has lost its first records" if self.topics.has_lost(hidden) else ""
 
     def check_kept(self, query: PersistentQuery, checkpoint: Path, service_id: str) -> None:
         """Pass only if the rows of a query's former version are kept: it may continue from them.
@@ -232,7 +235,7 @@ class CutOverCompletion:
         """
         topic, hidden = plan_of(old).sink.topic or "", spec.sink_topic or ""
         if not self.topics.exists(hidden):
-            raise ResultsGone(spec.query_id, hidden)
+            raise ResultsGone(spec.query_id, hidden, _DELETED)
         self.topics.equalize(topic, hidden, self._writing(spec))
 
     def sweep(self, known: Collection[QueryVersion], service_id: str) -> None:
@@ -260,9 +263,8 @@ class CutOverCompletion:
         topic = sink.topic or ""
         if sink.kind != "TABLE":
             return Counts()
-        now, lost = self._topic_of_rows(hidden, spec.checkpoint)
-        if lost:
-            raise ResultsGone(spec.query_id, hidden, recreated=now is not None)
+        if loss := self._loss(hidden, spec.checkpoint):
+            raise ResultsGone(spec.query_id, hidden, loss)
         writing = self._writing(spec, hosted)
         if not mark.snapshot:
             if (deletion := self._deletions.pop(former.topic, None)) is not None:

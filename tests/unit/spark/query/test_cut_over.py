@@ -36,7 +36,7 @@ class Topics:
     """Notes what is done; ``fails`` is the step that fails."""
 
     def __init__(self, hidden):
-        self.present, self.ids = {hidden}, {}
+        self.present, self.ids, self.lost = {hidden}, {}, set()
         self.done, self.writings, self.fails = [], [], ""
 
     def _step(self, *step):
@@ -52,6 +52,9 @@ class Topics:
 
     def topic_id(self, topic):
         return self.ids.get(topic, "first") if topic in self.present else None
+
+    def has_lost(self, topic):
+        return topic in self.lost
 
     def common_size(self, origin, target):
         if self.fails == "common_size":
@@ -210,6 +213,25 @@ def test_rows_of_a_topic_that_was_recreated_are_not_compared(room):
     with pytest.raises(ResultsGone, match="was deleted and recreated"):
         room.complete()
     assert room.topics.done == []
+
+
+def test_rows_of_a_topic_that_has_lost_its_beginning_are_not_compared(room):
+    """Somebody has deleted records, or given it a retention."""
+    room.launch_candidate()
+    room.topics.lost.add(room.hidden)
+    for step in (room.launch_candidate, room.check_comparable):
+        with pytest.raises(ROWS_LOST.base, match="has lost its first records"):
+            step()
+    with pytest.raises(ResultsGone, match="has lost its first records"):
+        room.complete()
+    assert room.topics.done == []
+
+
+def test_former_version_of_a_topic_that_has_lost_its_beginning_does_not_continue(room):
+    room.complete()
+    room.topics.lost.add(room.former)
+    with pytest.raises(ROWS_LOST.base, match="has lost its first records"):
+        check_kept(room)
 
 
 def test_a_candidate_without_its_topic_is_not_cut_over(room):

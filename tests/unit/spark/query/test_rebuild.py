@@ -163,7 +163,7 @@ def test_after_they_have_parted_both_continue_without_an_end(desk, old, candidat
 
 def test_both_run_on_if_the_rows_of_the_candidate_are_lost(desk, old, candidate):
     def lost(*_given):
-        raise ROWS_LOST(query_id=old.id, topic="hidden", recreated="")
+        raise ROWS_LOST(query_id=old.id, topic="hidden", loss="was deleted")
 
     desk.runner._completion = SimpleNamespace(check_comparable=lost)
     with pytest.raises(ROWS_LOST.base):
