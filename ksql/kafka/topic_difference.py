@@ -21,7 +21,7 @@ from ksql.kafka.producers.task_transactions import Transactions
 from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
 from ksql.kafka.reader import Reader
 from ksql.kafka.record_versions import HEADER, is_changelog, versioned
-from ksql.sql.catalog import Topic
+from ksql.sql.catalog import RECORD_CONFIGS, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 512  # records between two looks at the right to write
 _COMPACT: Final = {"cleanup.policy": "compact"}
-_MOST: Final = "max.message.bytes"
 _READING: Final[Config] = {
     "isolation.level": "read_committed",
     # after the last record an answer without any is waited for, in each partition
@@ -128,8 +127,9 @@ class TopicDifference:
         return count
 
     def make_like(self, topic: str, like: str) -> None:
-        """Make a compacted topic of another one's size; one of another size, or that has lost
-        records, is replaced.
+        """Make a compacted topic of another one's size, which takes the same records.
+
+        A topic of another size is replaced, and so is one that has lost records.
 
         Raises: UnknownTopic, KafkaUnreachable, KafkaDenied, KafkaRefused.
         """
@@ -140,7 +140,7 @@ class TopicDifference:
             self._admin.delete(topic)
         partitions = self._admin.partitions(like)
         own = self._admin.own_configs(like)
-        configs = _COMPACT | ({_MOST: own[_MOST]} if _MOST in own else {})
+        configs = _COMPACT | {name: own[name] for name in RECORD_CONFIGS if name in own}
         self._admin.create(Topic(topic, partitions, known[like].replicas, configs))
 
     def delete(self, topic: str) -> None:

@@ -199,16 +199,14 @@ def test_topics_of_other_sizes_are_not_compared(room):
 
 
 def test_a_topic_is_twin_like_another_one(room):
-    like = room.topic(partitions=3, **{"max.message.bytes": "5000", "segment.ms": "60000"})
+    limits = {"max.message.bytes": "5000", "message.timestamp.before.max.ms": "6000000000000"}
+    like = room.topic(partitions=3, **limits, **{"segment.ms": "60000"})
     twin = f"{like}-twin"
     room.difference.make_like(twin, like)
     room.send(twin, (b"k", b"v", 1, None, 0))
     room.difference.make_like(twin, like)
     assert room.admin.partitions(twin) == 3
-    assert room.admin.own_configs(twin) == {
-        "cleanup.policy": "compact",
-        "max.message.bytes": "5000",
-    }
+    assert room.admin.own_configs(twin) == {"cleanup.policy": "compact"} | limits
     assert len(room.read(twin)) == 1
     room.difference.make_like(twin, room.topic(partitions=2))
     assert room.admin.partitions(twin) == 2

@@ -14,7 +14,7 @@ from ksql.control.engine.errors import BadProperty, InvalidValue
 from ksql.control.planning import schemas
 from ksql.control.planning.start_mode import EARLIEST, START, starting
 from ksql.core import REBUILD_UNDER_WAY, StatementError, is_exactly_once, quote
-from ksql.sql.catalog import Catalog, FormerVersion, PersistentQuery, Topic
+from ksql.sql.catalog import RECORD_CONFIGS, Catalog, FormerVersion, PersistentQuery, Topic
 from ksql.sql.plan import QueryPlan, codec
 from ksql.sql.syntax import ast, printer
 from ksql.sql.syntax import expr as ex
@@ -168,10 +168,15 @@ def in_mode(stmt: _Stated, mode: ReplaceMode) -> _Stated:
 
 
 def results_topic(query: PersistentQuery, like: Topic, inputs: PlanningInputs) -> Topic:
-    """Return the hidden topic of a candidate's results; its size is that of the query's topic."""
+    """Return the hidden topic of a candidate's results; its size is that of the query's topic.
+
+    It takes the records that the query's topic takes. Else rows would be missing at the cut-over,
+    or could not be written then.
+    """
     name = query.version.results_topic(service_id(inputs))
     configs = _TABLE_TOPIC if query.kind == "CTAS" else _STREAM_TOPIC
-    return Topic(name, like.partitions, like.replicas, configs)
+    limits = {key: like.configs[key] for key in RECORD_CONFIGS if key in like.configs}
+    return Topic(name, like.partitions, like.replicas, configs | limits)
 
 
 def writing_to(query: PersistentQuery, topic: str) -> PersistentQuery:

@@ -7,6 +7,7 @@ from ksql.sql.catalog.catalog import Catalog
 from ksql.sql.catalog.model import (
     FORMS,
     HEADERS_FORMAT,
+    RECORD_CONFIGS,
     CutOver,
     DataSource,
     FormerVersion,

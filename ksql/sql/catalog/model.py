@@ -168,6 +168,15 @@ class Topic:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
+RECORD_CONFIGS: Final = (
+    "max.message.bytes",
+    "message.timestamp.type",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.difference.max.ms",
+)
+"""The configs of a topic by which its brokers refuse records, or give them another time."""
+
 FORMS: Final[tuple[Form, ...]] = (
     form("model.Materialization", Materialization, "query_id topic key_format value_format"),
     form(

@@ -900,6 +900,16 @@ def test_a_candidate_has_no_rows_of_one_that_never_counted(world):
     assert world.topics.known[hidden].partitions == 1
 
 
+def test_a_candidates_topic_takes_the_records_that_the_results_topic_takes(world):
+    """Else rows would be missing at the cut-over, or could not be written then."""
+    limits = {"max.message.bytes": "9000000", "message.timestamp.before.max.ms": "60000"}
+    configs = {"cleanup.policy": "compact,delete", "retention.ms": "1"} | limits
+    world.topics.known["T"] = Topic("T", 1, configs=configs)
+    world.run(FILTERED)
+    hidden = QueryVersion(world.query("T").id, 2).results_topic("default_")
+    assert world.topics.known[hidden].configs == {"cleanup.policy": "compact"} | limits
+
+
 class Users(UpgradeHistory):
     """Notes who has asked for which upgrade."""
 
