@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ksql.kafka.admin import Offsets, Partition
 
@@ -58,6 +58,12 @@ def values_of(messages: dict[bytes | None, Message]) -> dict[bytes | None, bytes
     """Return the values of these messages by key."""
     present: Any = map(Message.value, messages.values())
     return dict(zip(messages, present, strict=True))
+
+
+def latest_time(messages: Iterable[Message]) -> int:
+    """Return the latest time of these messages, in ms; 0 if there is none."""
+    stamps: Any = map(Message.timestamp, messages)
+    return max((time for _, time in stamps), default=0)
 
 
 def _runs(got: Sequence[Message]) -> Iterator[tuple[Partition, Sequence[Message]]]:

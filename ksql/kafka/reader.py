@@ -24,6 +24,7 @@ from ksql.kafka.latest_by_key import (
     LastValues,
     contents,
     first_behind,
+    latest_time,
     take_last,
     values_of,
 )
@@ -178,17 +179,23 @@ class Reader:
                 latest[partition].update(messages)
         return latest
 
-    def last_values_until(self, ends: Mapping[Partition, int]) -> LastValues:
-        """Return the values of ``last_until``: its records are dropped as they come.
+    def last_values_until(
+        self, ends: Mapping[Partition, int]
+    ) -> tuple[LastValues, dict[Partition, int]]:
+        """Return the values of ``last_until``, whose records are dropped as they come.
+
+        With them comes the latest time of each partition's last records, in ms; 0 without any.
 
         Raises: as ``read_to_end``.
         """
         latest: LastValues = {partition: {} for partition in self._positions}
+        times = dict.fromkeys(self._positions, 0)
         step = partial(self._last_messages, _MOST_LAST, _STEP_S, 0.0, {})
         for some in self._until(ends, step):
             for partition, messages in some.items():
                 latest[partition].update(values_of(messages))
-        return latest
+                times[partition] = max(times[partition], latest_time(messages.values()))
+        return latest, times
 
     def _until(
         self, ends: Mapping[Partition, int], step: Callable[[], T], timeout_s: float | None = None

@@ -16,9 +16,15 @@ from confluent_kafka import Message
 
 from ksql.core import ServerError
 from ksql.kafka.admin import Admin, Offsets, Partition
-from ksql.kafka.producers.limits import fitting
+from ksql.kafka.latest_by_key import latest_time
+from ksql.kafka.producers.limits import TopicLimits, fitting
 from ksql.kafka.producers.task_transactions import Transactions
-from ksql.kafka.producers.worker_producer import DeliveryFailed, RecordRefused, WorkerProducer
+from ksql.kafka.producers.worker_producer import (
+    LARGER,
+    DeliveryFailed,
+    RecordRefused,
+    WorkerProducer,
+)
 from ksql.kafka.reader import Reader
 from ksql.kafka.record_versions import HEADER, is_changelog, versioned
 from ksql.sql.catalog import RECORD_CONFIGS, Topic
@@ -70,13 +76,15 @@ class WriteOptions(NamedTuple):
 
     ``config`` are the producer's settings (librdkafka names). With a ``transactional_id`` those of
     a partition count together. ``may_write`` returns while the right to write holds, else it
-    raises. ``now_ms`` is the time of deletions.
+    raises. ``left_out`` is called with the reason why the topic does not take a record, which is
+    left out then; without it that is an error. ``now_ms`` is the present time.
     """
 
     config: Mapping[str, str]
     transactional_id: str | None
     may_write: Callable[[], None]
     now_ms: int
+    left_out: Callable[[str], None] | None = None
 
 
 class PartitionsDiffer(ServerError):
@@ -154,14 +162,18 @@ class TopicDifference:
             what ``may_write`` does.
         """
         count = self.common_size(origin, target)
-        counts = Counts()
-        out = _PartitionWriter(target, writing, self._fitted(target, writing))
+        counts, limits = Counts(), self._admin.limits(target)
+        out = _PartitionWriter(target, writing, limits)
         out.init_transactions()  # else what a writer that has died left open would be waited for
         with self._log(origin) as there, self._log(target) as here, ThreadPoolExecutor(1) as other:
             for partition in range(count):
                 reading = other.submit(there.rows, partition)
-                present = here.values(partition)
-                differing = difference(reading.result(), present, writing.now_ms, target)
+                present, latest_ms = here.values(partition)
+                rows = reading.result()
+                latest_ms = max(latest_ms, latest_time(rows.values()))
+                is_taken = limits.refusal(b"", latest_ms, writing.now_ms) is None
+                deleted_ms = latest_ms if is_taken else writing.now_ms
+                differing = difference(rows, present, deleted_ms, target)
                 out.write(partition, differing.records)
                 counts = counts.plus(differing.counts)
         return counts
@@ -170,10 +182,6 @@ class TopicDifference:
         begins = self._admin.begin_offsets([topic])
         ends = self._admin.end_offsets([topic], committed=False)
         return TopicLog(topic, begins, ends, Reader(self._settings, **_READING))
-
-    def _fitted(self, target: str, writing: WriteOptions) -> dict[str, str]:
-        limit = self._admin.limits(target).batch_bytes
-        return fitting(limit, surely=bool(writing.transactional_id)) | dict(writing.config)
 
 
 @dataclass(frozen=True)
@@ -193,15 +201,18 @@ class TopicLog:
         read = self._assigned(partition)
         return {} if read is None else _keyed(self.reader.last_until(read)[self._place(partition)])
 
-    def values(self, partition: int) -> Values:
-        """Return the last values of a partition's keys; they need half of the records' memory.
+    def values(self, partition: int) -> tuple[Values, int]:
+        """Return the last values of a partition's keys, and the latest time of their records.
+
+        They need half of the records' memory.
 
         Raises: as ``Reader.read_to_end``.
         """
-        read = self._assigned(partition)
+        read, place = self._assigned(partition), self._place(partition)
         if read is None:
-            return {}
-        return _keyed(self.reader.last_values_until(read)[self._place(partition)])
+            return {}, 0
+        values, times = self.reader.last_values_until(read)
+        return _keyed(values[place]), times[place]
 
     def _assigned(self, partition: int) -> Offsets | None:
         """Read a partition from its beginning; return its end, None if it is empty."""
@@ -223,8 +234,11 @@ class TopicLog:
         self.reader.close()
 
 
-def difference(there: Rows, here: Values, now_ms: int, target: str) -> TopicChanges:
+def difference(there: Rows, here: Values, deleted_ms: int, target: str) -> TopicChanges:
     """Return what makes values ``here`` those of the rows ``there``; None is a deleted key.
+
+    ``deleted_ms`` is the time of deletions: the latest one of all records. Readers would take those
+    that follow for older ones if it were the present.
 
     A row takes few calls of Python, as there may be millions and queries are answered meanwhile.
     """
@@ -240,7 +254,7 @@ def difference(there: Rows, here: Values, now_ms: int, target: str) -> TopicChan
     deleted = values.count(None)
     present = {key for key, value in zip(there, values, strict=True) if value is not None}
     gone = [key for key, value in here.items() if value is not None and key not in present]
-    records += [(key, None, now_ms, None) for key in gone]
+    records += [(key, None, deleted_ms, None) for key in gone]
     added = list(map(here.get, keys)).count(None)
     counts = Counts(len(rows) - added, added, len(gone), len(values) - deleted - len(rows))
     return TopicChanges(list(versioned(records)) if is_changelog(target) else records, counts)
@@ -265,10 +279,12 @@ def _headers(rows: Sequence[Message]) -> Iterator[Headers | None]:
 class _PartitionWriter:
     """Writes records of partitions; a producer is opened for the first, or to take over."""
 
-    def __init__(self, topic: str, writing: WriteOptions, config: Mapping[str, str]) -> None:
+    def __init__(self, topic: str, writing: WriteOptions, limits: TopicLimits) -> None:
+        fitted = fitting(limits.batch_bytes, surely=writing.transactional_id is not None)
         self._topic = topic
         self._writing = writing
-        self._config = config
+        self._limits = limits
+        self._config = fitted | dict(writing.config)
         self._producer: WorkerProducer | None = None
 
     def init_transactions(self) -> None:
@@ -299,7 +315,9 @@ class _PartitionWriter:
     def _send(self, producer: WorkerProducer, partition: int, records: Sequence[OutRecord]) -> None:
         for start in range(0, len(records), _AT_ONCE):
             self._writing.may_write()
-            producer.send(self._topic, records[start : start + _AT_ONCE], self._refused, partition)
+            some = list(records[start : start + _AT_ONCE])
+            taken = self._limits.accepted(some, self._writing.now_ms, self._refused)
+            producer.send(self._topic, taken, self._refused, partition)
         self._writing.may_write()
 
     def _opened(self) -> WorkerProducer:
@@ -312,5 +330,7 @@ class _PartitionWriter:
                 transactions.init_transactions()
         return self._producer
 
-    def _refused(self, reason: str) -> None:
-        raise RecordRefused(self._topic, reason)
+    def _refused(self, reason: str, remedy: str = LARGER) -> None:
+        if self._writing.left_out is None:
+            raise RecordRefused(self._topic, reason, remedy)
+        self._writing.left_out(reason)

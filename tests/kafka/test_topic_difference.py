@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 
 import pytest
@@ -108,10 +109,10 @@ def test_only_what_differs_is_written_and_nothing_a_second_time(room, guarantee)
     at_epoch = 1 if guarantee == "exactly_once_v2" else 0
     assert sorted((r.partition, r.key, r.value, r.timestamp) for r in written) == [
         (0, b"changed", b"2", 2_000),
-        (0, b"moved", None, NOW_MS),
+        (0, b"moved", None, 2_000),
         (1, b"added", b"3", at_epoch),
-        (1, b"deleted", None, NOW_MS),
-        (1, b"gone", None, NOW_MS),
+        (1, b"deleted", None, 6_000),
+        (1, b"gone", None, 6_000),
         (1, b"moved", b"5", 5_000),
     ]
     headers = {record.key: list(record.headers or ()) for record in written if record.value}
@@ -191,6 +192,29 @@ def test_a_record_that_the_topic_does_not_take_is_an_error(room):
         with pytest.raises(RecordRefused):
             room.equalize(origin, target, guarantee)
     assert room.rows(target) == {}
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_a_record_that_the_topic_does_not_take_is_left_out_where_that_is_wanted(room, guarantee):
+    """It is too large or too old; a deletion always counts."""
+    limits = {"max.message.bytes": "2000", "message.timestamp.before.max.ms": "3600000"}
+    origin, target = room.topic(), room.topic(**limits)
+    now_ms = int(time.time() * 1000)
+    room.send(target, (b"gone", b"1", now_ms, None, 0), (b"left", b"1", now_ms, None, 1))
+    room.send(
+        origin,
+        (b"large", bytes(10_000), now_ms, None, 0),
+        (b"old", b"2", 1_000, None, 0),
+        (b"new", b"3", now_ms, None, 0),
+    )
+    reasons = []
+    config = {name: str(value) for name, value in room.kafka.producer().items()}
+    name = f"{target}-cutover" if guarantee == "exactly_once_v2" else None
+    writing = WriteOptions(config, name, room.may_write, now_ms, reasons.append)
+    room.difference.equalize(origin, target, writing)
+    assert room.rows(target) == {(0, b"new"): b"3"}
+    assert len(reasons) == 2
+    assert any("message.timestamp.before.max.ms" in reason for reason in reasons)
 
 
 def test_topics_of_other_sizes_are_not_compared(room):

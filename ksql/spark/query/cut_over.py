@@ -115,7 +115,7 @@ _DELETED: Final = "was deleted"
 class CutOverCompletion:
     """Completes the cut-over of queries before they are launched.
 
-    ``clock`` gives Unix time in ms, which deletions have.
+    ``clock`` gives Unix time in ms.
     """
 
     topics: TopicDifference | NoTopics = NoTopics()  # noqa: RUF009 - it has nothing
@@ -286,6 +286,9 @@ class CutOverCompletion:
             if spec.lease is not None:
                 spec.lease.await_valid()
 
+        def left_out(reason: str) -> None:
+            _log.warning("row_left_out", extra={"query_id": spec.query_id, "reason": reason})
+
         return WriteOptions(
             config=spec.producer,
             transactional_id=transactional_id(spec.application, _TASK)
@@ -293,6 +296,7 @@ class CutOverCompletion:
             else None,
             may_write=check,
             now_ms=self.clock(),
+            left_out=None if spec.strict else left_out,
         )
 
     def _delete(self, hidden: str, query_id: str) -> None:

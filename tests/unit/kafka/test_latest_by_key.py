@@ -121,7 +121,9 @@ def test_the_last_values_are_those_of_the_last_records(kafka):
     ends = {("t", 0): 5, ("t", 1): 2}
     with Reader(kafka) as reader:
         reader.assign(dict.fromkeys(ends, 0))
-        assert reader.last_values_until(ends) == {
-            ("t", 0): {b"a": b"4", b"b": None, None: b"5"},
-            ("t", 1): {b"a": b"3", None: None},
-        }
+        values, times = reader.last_values_until(ends)
+    assert values == {
+        ("t", 0): {b"a": b"4", b"b": None, None: b"5"},
+        ("t", 1): {b"a": b"3", None: None},
+    }
+    assert times == {("t", 0): 105, ("t", 1): 106}

@@ -153,6 +153,19 @@ def test_it_is_written_as_the_query_writes(room, exactly_once):
         assert writing.now_ms == NOW_MS
 
 
+def test_rows_that_the_topic_does_not_take_are_left_out_where_the_query_leaves_them_out(
+    room, caplog
+):
+    room.complete()
+    room.topics.present.add(room.hidden)
+    room.complete(replace(room.query, cut_over=CutOver(50, 4)), strict=False)
+    strict, lenient = room.topics.writings[1], room.topics.writings[3]
+    assert strict.left_out is None
+    lenient.left_out("it is too large")
+    [left] = [record for record in caplog.records if record.message == "row_left_out"]
+    assert (left.query_id, left.reason) == ("CTAS_N_1", "it is too large")
+
+
 def test_it_is_done_once(room):
     room.complete()
     room.complete()
