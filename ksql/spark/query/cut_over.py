@@ -3,7 +3,8 @@
 It is done before the version runs as its query for the first time, by whichever server launches it.
 Each step can be done again: a launch that fails within continues at the next try.
 
-1. The rows of the topic are kept in the former version's topic, for a rollback.
+1. The rows of the topic are kept in the former version's topic, for a rollback. A former version
+   that never came to step 3 still has its rows there.
 2. The difference between the version's own topic and the result's topic is written to the latter.
 3. The version's own topic is deleted, in the background.
 
@@ -22,6 +23,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.core import (
+    FIRST,
     FORMER_NOT_KEPT,
     LAUNCH_ENDED,
     ROWS_LOST,
@@ -104,8 +106,18 @@ class ResultsGone(ServerError):
 class _Kept(NamedTuple):
     """A former version, of which the rows are kept: its topic and its checkpoint."""
 
+    version: QueryVersion
     topic: str
     checkpoint: Path
+
+    @property
+    def took_over(self) -> bool:
+        """Whether the result's topic has its rows: else its own topic still has them."""
+        try:
+            mark = cut_over_mark.read(self.checkpoint)
+        except (KsqlError, OSError):  # it cannot continue, which a rollback reports
+            return True
+        return self.version.number == FIRST if mark is None else mark.done
 
 
 _DELETED: Final = "was deleted"
@@ -148,10 +160,11 @@ class CutOverCompletion:
             mark = cut_over_mark.read(spec.checkpoint)
             if mark is None or mark.number != query.cut_over.number:
                 mark = CutOverMark(number=query.cut_over.number)
+                cut_over_mark.write(spec.checkpoint, mark)
             if not mark.done:
                 version = QueryVersion(query.id, query.cut_over.former)
                 place = version.checkpoint(spec.checkpoint.parent)
-                former = _Kept(version.results_topic(service_id), place)
+                former = _Kept(version, version.results_topic(service_id), place)
                 counts = self._equalized(sink, hidden, former, spec, mark, hosted)
                 done = replace(mark, snapshot=True, done=True, **counts._asdict())
                 cut_over_mark.write(spec.checkpoint, done)
@@ -266,7 +279,7 @@ class CutOverCompletion:
         if loss := self._loss(hidden, spec.checkpoint):
             raise ResultsGone(spec.query_id, hidden, loss)
         writing = self._writing(spec, hosted)
-        if not mark.snapshot:
+        if not mark.snapshot and former.took_over:
             if (deletion := self._deletions.pop(former.topic, None)) is not None:
                 deletion.join()  # it was the topic of a version that has just taken over
             self.topics.make_like(former.topic, topic)
@@ -274,6 +287,7 @@ class CutOverCompletion:
             if former.checkpoint.is_dir():
                 id_ = self.topics.topic_id(former.topic) or ""
                 results_topic.write(former.checkpoint, former.topic, id_)
+        if not mark.snapshot:
             cut_over_mark.write(spec.checkpoint, replace(mark, snapshot=True))
         return self.topics.equalize(hidden, topic, writing)
 

@@ -88,6 +88,7 @@ class Room:
         self.former_place = QueryVersion(self.query.id, 4).checkpoint(place)
         for folder in (self.place, self.former_place):
             folder.mkdir()
+        cut_over_mark.write(self.former_place, CutOverMark(number=5, done=True))
         self.topics = Topics(self.hidden)
 
     def complete(self, query=None, completion=None, hosted=None, **spec):
@@ -189,7 +190,7 @@ def test_what_failed_is_done_at_the_next_launch(room, at):
         room.complete()
     assert room.topics.done == room.steps[:at]
     mark = cut_over_mark.read(room.place)
-    assert mark == (CutOverMark(number=33, snapshot=True) if at == 2 else None)
+    assert mark == CutOverMark(number=33, snapshot=at == 2)
     room.topics.fails = ""
     room.topics.done.clear()
     room.complete()
@@ -283,7 +284,7 @@ def test_a_server_that_does_not_lead_writes_nothing(room, tmp_path):
     with pytest.raises(NotLeader):
         room.complete(lease=Lease(str(tmp_path / "gone"), "claim"))
     assert room.topics.writings == []
-    assert cut_over_mark.read(room.place) is None
+    assert cut_over_mark.read(room.place) == CutOverMark(number=33)
 
 
 def test_a_stream_has_its_results_already(tmp_path):
@@ -379,6 +380,34 @@ def test_launch_of_a_query_that_was_ended_writes_no_more(room):
     hosted.add(room.query.version)
     room.complete(hosted=hosted)  # a query that was paused continues
     assert room.topics.done[-2:] == room.steps[-2:]
+
+
+@pytest.mark.parametrize("mark", [None, CutOverMark(number=5, snapshot=True)])
+def test_former_version_that_never_took_over_keeps_its_own_rows(room, mark):
+    """The result's topic has rows of the version before it."""
+    if mark is None:
+        (room.former_place / "cutover.json").unlink()
+    else:
+        cut_over_mark.write(room.former_place, mark)
+    results_topic.write(room.former_place, room.former, "first")
+    room.topics.present.add(room.former)
+    room.complete()
+    assert room.topics.done == room.steps[2:]
+    check_kept(room)
+    room.topics.present.discard(room.former)
+    with pytest.raises(ROWS_LOST.base):
+        check_kept(room)
+
+
+def test_first_version_needs_no_cut_over_to_have_rows(room):
+    room.complete(replace(room.query, cut_over=CutOver(33, 0)))
+    assert room.topics.done[0][0] == "make"
+
+
+def test_former_version_with_a_damaged_mark_keeps_no_other_from_its_launch(room):
+    (room.former_place / "cutover.json").write_text("{")
+    room.complete()
+    assert room.topics.done == room.steps
 
 
 def check_kept(room, query=None):
