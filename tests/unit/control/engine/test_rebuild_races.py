@@ -155,7 +155,7 @@ def test_cut_over_adds_no_column_that_another_writer_does_not_give():
 
 @pytest.mark.parametrize("text", OF_TOPIC_N, ids=["table", "insert"])
 def test_cut_over_deletes_no_rows_of_another_writer(text):
-    """Whoever writes the topic of a table began after the upgrade: else that would be refused."""
+    """The other writer begins after the upgrade: else that would be refused."""
     world = World(SOURCES, "CREATE " + COUNTED.format(""))
     world.run("CREATE OR REPLACE " + COUNTED.format("WITH (REPLACE_MODE='rebuild') "))
     step(world)
