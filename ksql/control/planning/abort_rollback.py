@@ -12,7 +12,7 @@ from ksql.control.access import seen_queries
 from ksql.control.engine.changes import BeginRebuild, DeleteSubject, DeleteTopic, EndRebuild
 from ksql.control.engine.context import PlanningContext, PlanningInputs, Prepared, command_id
 from ksql.control.engine.errors import DoesNotExist, NoFormerVersion, NotUpgradeable
-from ksql.control.planning import rebuild
+from ksql.control.planning import rebuild, schemas
 from ksql.control.planning.compare import check_others
 from ksql.control.planning.plan_queries import check_loop
 from ksql.core import (
@@ -123,6 +123,7 @@ def _rolled_back(
         message=f"Rollback of {query.id} begun",
         query_id=query.id,
         new_topics=_results_of_stream(former, context),
+        registrations=_schemas_of_table(former, context),
         plans={"old": query.plan, "new": former.query.plan},
     )
 
@@ -136,6 +137,16 @@ def _results_of_stream(former: FormerVersion, context: PlanningContext) -> tuple
     if former.query.kind == "CTAS" or topic is None:
         return ()
     return (rebuild.results_topic(former.query, topic, context),)
+
+
+def _schemas_of_table(
+    former: FormerVersion, context: PlanningContext
+) -> tuple[schemas.Registration, ...]:
+    """Return the schemas of the topic that a table's former version writes to."""
+    if former.query.kind != "CTAS":
+        return ()
+    topic = former.query.version.results_topic(rebuild.service_id(context))
+    return schemas.of_candidate(schemas.of_rebuilt(former.source, context.registry), topic)
 
 
 def _continued(former: FormerVersion, service_id: str, inputs: PlanningInputs) -> Rebuild:

@@ -94,6 +94,7 @@ def rebuilt(
         message=f"{word} of {query.id} begun",
         query_id=query.id,
         new_topics=(topic,),
+        registrations=schemas.of_candidate(registrations, topic.name),
         later_registrations=registrations,
         verdict=compared.verdict,
         plans={"old": compared.old_plan or "", "new": query.plan},

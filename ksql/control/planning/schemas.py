@@ -40,12 +40,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A schema that a statement registers; ``schema_id`` is the one it must come back with."""
+    """A schema that a statement registers; ``schema_id`` is the one it must come back with.
+
+    It becomes the next version of its subject, or what would be that of the topic ``follows``.
+    """
 
     topic: str
     side: Side
     schema: Schema
     schema_id: int | None = None
+    follows: str | None = None
 
     @property
     def subject(self) -> str:
@@ -269,6 +273,18 @@ def of_rebuilt(source: DataSource, registry: Registry | None) -> tuple[Registrat
     return tuple(_registrations(source, Registered(there=registry is not None, given=given)))
 
 
+def of_candidate(registrations: Iterable[Registration], topic: str) -> tuple[Registration, ...]:
+    """Return the schemas of a candidate's hidden topic: those of the result, by the same ids.
+
+    The ids are a part of keys and values. Under others no row would equal one of the result.
+    """
+    return tuple(
+        replace(registration, topic=topic, follows=registration.topic)
+        for registration in registrations
+        if registration.schema_id is None
+    )
+
+
 def _registrations(source: DataSource, registered: Registered) -> Iterator[Registration]:
     topic = source.topic
     for side, format_, columns in _sides(source):
@@ -329,7 +345,10 @@ def register(
     try:
         for registration in registrations:
             before = registry.latest(registration.subject)
-            schema_id = registry.register(registration.subject, _next(registration, before))
+            followed = before
+            if registration.follows is not None:
+                followed = registry.latest(subject_name(registration.follows, registration.side))
+            schema_id = registry.register(registration.subject, _next(registration, followed))
             after = registry.latest(registration.subject)
             if before is None:
                 added.append(NewVersion(registration.subject, None))

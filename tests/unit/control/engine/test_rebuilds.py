@@ -20,7 +20,7 @@ from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.exec.memory.driver import MemoryRunner
-from ksql.formats.schema_registry import MemoryRegistry, SchemaRejected
+from ksql.formats.schema_registry import MemoryRegistry, Schema, SchemaRejected
 from ksql.kafka.errors import UnknownTopic
 from ksql.sql.catalog.model import Topic
 from tests.unit.world import World
@@ -75,7 +75,7 @@ def test_begin_leaves_running_query(world):
 def test_cut_over_writes_the_difference_only(world):
     before = len(world.out("T"))
     rebuilt(world)
-    assert world.out("T")[before:] == [("a", {"N": 1}, 2), ("b", None, 0)]
+    assert world.out("T")[before:] == [("a", {"N": 1}, 2), ("b", None, 3)]
     assert not world.catalog.rebuilds
     query = world.query("T")
     assert query.version == QueryVersion(query.id, 2)
@@ -1038,6 +1038,33 @@ def test_schema_that_does_not_fit_is_refused_at_once(registered):
     registry.check = check
     assert "it is locked" in registered.refuse(WIDER).text()
     assert not registered.catalog.rebuilds
+
+
+OPEN = Schema("JSON", '{"type":"object","properties":{"B":{"type":"string"}}}')
+BY_SCHEMA = (
+    "TABLE T WITH ({}KEY_FORMAT='JSON_SR', VALUE_FORMAT='JSON_SR') AS SELECT B, D, "
+    "COUNT(*) AS N FROM R {} GROUP BY B, D;"
+)
+
+
+def test_rows_have_the_schema_ids_of_the_result_whatever_its_subjects_had_before():
+    """A subject whose latest schema is open gets open ones. A candidate's new subject has none."""
+    registry = MemoryRegistry()
+    for side in ("key", "value"):
+        registry.register(f"T-{side}", OPEN)
+    world = World(RIDES, "CREATE " + BY_SCHEMA.format("", ""), registry=registry)
+    world.feed("r", ride("a", "x", 5, 1), ride("b", "y", 7, 3), ride("b", "y", 1, 4))
+    known, log = set(world.topics.rows("T")), world.topics.records["T"]
+    before = len(log)
+    mode = "REPLACE_MODE='rebuild', "
+    rebuilt(world, "CREATE OR REPLACE " + BY_SCHEMA.format(mode, "WHERE M < 7"))
+    [row] = log[before:]
+    assert row.key in known
+    world.feed("r", ride("a", "x", 9, 5))
+    before = len(log)
+    rebuilt(world, "ROLLBACK UPGRADE OF T;")
+    assert {row.key for row in log[before:]} <= known
+    assert set(world.topics.rows("T")) == known
 
 
 class Failing(MemoryRunner):
