@@ -180,6 +180,7 @@ class Site:
 
     def cut_over(self, old, candidate, new):
         """Cut over, and look at what is written."""
+        self.desk.settle(self.sink)  # else it ends where the last transaction begins
         before, rows = self.desk.ends(self.sink)[self.sink], self.last(self.sink)
         there = self.last(candidate.version.results_topic(SERVICE))
         first = self.runner.cut_over(old, new)(PATIENCE_S)
