@@ -7,7 +7,8 @@ import time
 import uuid
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from ksql.kafka.admin import Admin
 from ksql.kafka.producers import timestamp_zero
@@ -232,6 +233,12 @@ def test_a_topic_is_twin_like_another_one(room):
     assert room.admin.partitions(twin) == 3
     assert room.admin.own_configs(twin) == {"cleanup.policy": "compact"} | limits
     assert len(room.read(twin)) == 1
+    assert not room.difference.has_lost(twin)
+    first = TopicPartition(twin, 0, 1)
+    AdminClient(room.kafka.admin()).delete_records([first])[first].result(PATIENCE_S)
+    assert room.difference.has_lost(twin)
+    room.difference.make_like(twin, like)
+    assert not room.difference.has_lost(twin)
     room.difference.make_like(twin, room.topic(partitions=2))
     assert room.admin.partitions(twin) == 2
     assert room.read(twin) == []

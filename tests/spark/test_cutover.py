@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from ksql.control.engine.ports import MemoryLog
 from ksql.core import ROWS_LOST
@@ -357,14 +359,20 @@ def test_a_cut_over_that_is_interrupted_is_completed_by_the_next_launch(site, st
     another.stop_soon([new.version])
 
 
-def test_rows_that_a_recreated_topic_lacks_are_not_deleted_from_the_result(site):
+def test_rows_that_a_candidates_topic_lacks_are_not_deleted_from_the_result(site):
+    """Somebody deletes its first records, and then the topic, which is made again."""
     old = site.query(COUNTED, "exactly_once_v2")
     candidate = site.candidate(site.query(REGROUPED, "exactly_once_v2", 17))
     site.send()
     for query in (old, candidate):
         site.runner.start(query)
         site.settle(query)
-    site.desk.admin.delete(candidate.version.results_topic(SERVICE))
+    hidden = candidate.version.results_topic(SERVICE)
+    first = TopicPartition(hidden, 0, 1)
+    AdminClient(site.kafka.admin()).delete_records([first])[first].result(PATIENCE_S)
+    with pytest.raises(ROWS_LOST.base, match="has lost its first records"):
+        site.runner.stop_at_same_offsets(old, candidate)
+    site.desk.admin.delete(hidden)
     site.await_deleted(candidate)
     site.candidate(candidate)
     with pytest.raises(ROWS_LOST.base, match="was deleted and recreated"):
