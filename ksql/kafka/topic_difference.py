@@ -86,6 +86,14 @@ class WriteOptions(NamedTuple):
     now_ms: int
     left_out: Callable[[str], None] | None = None
 
+    def deletion_ms(self, latest_ms: int, limits: TopicLimits) -> int:
+        """Return the time of deletions: that of the latest record, if it is not in the future.
+
+        It is the present if the topic does not take that time any more.
+        """
+        is_taken = limits.refusal(b"", latest_ms, self.now_ms) is None
+        return min(latest_ms, self.now_ms) if is_taken else self.now_ms
+
 
 class PartitionsDiffer(ServerError):
     """Two topics whose rows cannot be compared, as they lie in other partitions."""
@@ -171,8 +179,7 @@ class TopicDifference:
                 present, latest_ms = here.values(partition)
                 rows = reading.result()
                 latest_ms = max(latest_ms, latest_time(rows.values()))
-                is_taken = limits.refusal(b"", latest_ms, writing.now_ms) is None
-                deleted_ms = latest_ms if is_taken else writing.now_ms
+                deleted_ms = writing.deletion_ms(latest_ms, limits)
                 differing = difference(rows, present, deleted_ms, target)
                 out.write(partition, differing.records)
                 counts = counts.plus(differing.counts)
@@ -237,8 +244,8 @@ class TopicLog:
 def difference(there: Rows, here: Values, deleted_ms: int, target: str) -> TopicChanges:
     """Return what makes values ``here`` those of the rows ``there``; None is a deleted key.
 
-    ``deleted_ms`` is the time of deletions: the latest one of all records. Readers would take those
-    that follow for older ones if it were the present.
+    ``deleted_ms`` is the time of deletions. Were it the present, readers would take records that
+    follow, with times of the past, for late ones.
 
     A row takes few calls of Python, as there may be millions and queries are answered meanwhile.
     """

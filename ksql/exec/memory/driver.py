@@ -104,13 +104,13 @@ class MemoryTopics:
                 last[record.key] = record
         return {key: record for key, record in last.items() if record.value is not None}
 
-    def equalize(self, origin: str, target: str) -> None:
+    def equalize(self, origin: str, target: str, now_ms: int) -> None:
         """Write to a topic what it lacks to have another one's rows.
 
-        Deletions have the latest time of both.
+        Deletions have the latest time of both that is not in the future.
         """
         records = [*self.records.get(origin, ()), *self.records.get(target, ())]
-        deleted_ms = max((record.timestamp for record in records), default=0)
+        deleted_ms = min(max((record.timestamp for record in records), default=0), now_ms)
         there, here = self.rows(origin), self.rows(target)
         for key, row in there.items():
             if key not in here or here[key].value != row.value:
@@ -141,8 +141,12 @@ class MemoryRunner:
         topics: MemoryTopics,
         functions: Functions = BUILTINS,
         registry: Registry | None = None,
+        *,
+        now_ms: Callable[[], int] = lambda: 0,
     ) -> None:
+        """Take ``now_ms``: the latest time of the rows that a cut-over deletes."""
         self._topics = topics
+        self._now_ms = now_ms
         self._cut_over: dict[QueryVersion, int] = {}
         self._functions = functions
         self._registry = registry
@@ -267,7 +271,7 @@ class MemoryRunner:
         """Put the states together; both rest."""
         kept, built = self._resting[old.version], self._resting[candidate.version]
         plan, hidden = codec.loads(old.plan), codec.loads(candidate.plan).sink.topic or ""
-        self._topics.equalize(plan.sink.topic or "", hidden)
+        self._topics.equalize(plan.sink.topic or "", hidden, self._now_ms())
         for record in built.program.backfilled(
             backfill.first_added(plan), kept.stores[-1], built.stores[-1], built.log
         ):
@@ -296,8 +300,8 @@ class MemoryRunner:
             version = QueryVersion(query.id, query.cut_over.former)
             former = Topic(version.results_topic(_SERVICE_ID), 1)
             self._topics.create(former)
-            self._topics.equalize(topic, former.name)
-            self._topics.equalize(hidden, topic)
+            self._topics.equalize(topic, former.name, self._now_ms())
+            self._topics.equalize(hidden, topic, self._now_ms())
         self._topics.delete([hidden])
 
     def drain(self, order: Iterable[QueryVersion]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ksql.exec.memory.driver import MemoryRunner
 from ksql.sql.catalog.model import CutOver
 from ksql.sql.plan import codec
 from tests.unit.world import World
@@ -21,7 +22,10 @@ HIDDEN = "_confluent-ksql-default_query_CTAS_N_1-v{}-changelog"
 
 class Scene:
     def __init__(self, old, new):
-        self.world = World(SOURCE, old)
+        self.now_ms = 99
+        self.world = World(
+            SOURCE, old, runner=lambda topics: MemoryRunner(topics, now_ms=lambda: self.now_ms)
+        )
         self.runner, self.topics = self.world.runner, self.world.topics
         [self.old] = self.world.catalog.queries.values()
         [planned] = World(SOURCE, new).catalog.queries.values()
@@ -55,7 +59,10 @@ def room():
     return room
 
 
-def test_only_the_difference_is_written_with_its_times(room):
+@pytest.mark.parametrize(("now_ms", "deleted_ms"), [(99, 6), (4, 4)])
+def test_only_the_difference_is_written_with_its_times(room, now_ms, deleted_ms):
+    """Deletions have the latest time of all records that is not in the future."""
+    room.now_ms = now_ms
     candidate = room.candidate(room.new)
     room.runner.start(candidate)
     room.feed((b"d", 1, 6))
@@ -66,7 +73,7 @@ def test_only_the_difference_is_written_with_its_times(room):
     assert room.written("N", since) == [
         (b"b", b'{"C":1}', 3),
         (b"late", b'{"C":2}', 5),
-        (b"c", None, 6),
+        (b"c", None, deleted_ms),
     ]
     assert room.rows(HIDDEN.format(0)) == before
     assert HIDDEN.format(7) not in room.topics.records
