@@ -7,6 +7,7 @@ one that was interrupted is computed again, and is smaller then.
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ class WriteOptions(NamedTuple):
     ``config`` are the producer's settings (librdkafka names). With a ``transactional_id`` those of
     a partition count together. ``may_write`` returns while the right to write holds, else it
     raises. ``left_out`` is called with the reason why the topic does not take a record, which is
-    left out then; without it that is an error. ``now_ms`` is the present time.
+    left out then; without it that is an error. ``now_ms`` is the latest time that deletions get.
     """
 
     config: Mapping[str, str]
@@ -87,12 +88,17 @@ class WriteOptions(NamedTuple):
     left_out: Callable[[str], None] | None = None
 
     def deletion_ms(self, latest_ms: int, limits: TopicLimits) -> int:
-        """Return the time of deletions: that of the latest record, if it is not in the future.
+        """Return the time of deletions: that of the latest record, but not after ``now_ms``.
 
-        It is the present if the topic does not take that time any more.
+        It is the present if the topic does not take such a time any more.
         """
-        is_taken = limits.refusal(b"", latest_ms, self.now_ms) is None
-        return min(latest_ms, self.now_ms) if is_taken else self.now_ms
+        time_ms, present_ms = min(latest_ms, self.now_ms), _present_ms()
+        return time_ms if limits.refusal(b"", time_ms, present_ms) is None else present_ms
+
+
+def _present_ms() -> int:
+    """Return the time by which a topic takes or refuses records."""
+    return int(time.time() * 1000)
 
 
 class PartitionsDiffer(ServerError):
@@ -323,7 +329,7 @@ class _PartitionWriter:
         for start in range(0, len(records), _AT_ONCE):
             self._writing.may_write()
             some = list(records[start : start + _AT_ONCE])
-            taken = self._limits.accepted(some, self._writing.now_ms, self._refused)
+            taken = self._limits.accepted(some, _present_ms(), self._refused)
             producer.send(self._topic, taken, self._refused, partition)
         self._writing.may_write()
 
