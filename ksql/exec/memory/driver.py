@@ -105,19 +105,15 @@ class MemoryTopics:
         return {key: record for key, record in last.items() if record.value is not None}
 
     def equalize(self, origin: str, target: str, now_ms: int) -> None:
-        """Write to a topic what it lacks to have another one's rows.
-
-        Deletions have the latest time of both that is not in the future.
-        """
-        records = [*self.records.get(origin, ()), *self.records.get(target, ())]
-        deleted_ms = min(max((record.timestamp for record in records), default=0), now_ms)
+        """Write to a topic what it lacks to have another one's rows; deletions as late as these."""
         there, here = self.rows(origin), self.rows(target)
+        latest_ms = max((row.timestamp for row in (*there.values(), *here.values())), default=0)
         for key, row in there.items():
             if key not in here or here[key].value != row.value:
                 self.append(target, key, row.value, row.timestamp, row.headers)
         for key in here:
             if key not in there:
-                self.append(target, key, None, deleted_ms)
+                self.append(target, key, None, min(latest_ms, now_ms))
 
 
 @dataclass
