@@ -63,7 +63,7 @@ def _is_done(*args: Any) -> bool:
 
 
 def _is_undone(*args: Any) -> bool:
-    return not args[1].done
+    return bool(args[1].snapshot and not args[1].done)
 
 
 def _is_taken_over(*args: Any) -> bool:
