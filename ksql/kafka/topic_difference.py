@@ -7,6 +7,7 @@ one that was interrupted is computed again, and is smaller then.
 
 from __future__ import annotations
 
+import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ksql.core import Headers, OutRecord
     from ksql.kafka.settings import Config, KafkaSettings
 
+_log = logging.getLogger(__name__)
 _AT_ONCE: Final = 512  # records between two looks at the right to write
 _COMPACT: Final = {"cleanup.policy": "compact"}
 _READING: Final[Config] = {
@@ -66,10 +68,14 @@ class Counts(NamedTuple):
 
 
 class TopicChanges(NamedTuple):
-    """The records to write, rows in the order of their topic and then deletions; and the counts."""
+    """The records to write, rows in the order of their topic and then deletions; and the counts.
+
+    ``foreign`` is how many keys are left as they are, as somebody else has written their rows.
+    """
 
     records: Sequence[OutRecord]
     counts: Counts
+    foreign: int = 0
 
 
 class WriteOptions(NamedTuple):
@@ -172,11 +178,13 @@ class TopicDifference:
     def equalize(self, origin: str, target: str, writing: WriteOptions) -> Counts:
         """Write to ``target`` what it lacks to have the rows of ``origin``.
 
+        Rows that somebody else has written to a changelog are left out.
+
         Raises: PartitionsDiffer, UnknownTopic, DeliveryFailed, RecordRefused, KafkaUnreachable, and
             what ``may_write`` does.
         """
         count = self.common_size(origin, target)
-        counts, limits = Counts(), self._admin.limits(target)
+        counts, foreign, limits = Counts(), 0, self._admin.limits(target)
         out = _PartitionWriter(target, writing, limits)
         out.init_transactions()  # else what a writer that has died left open would be waited for
         with self._log(origin) as there, self._log(target) as here, ThreadPoolExecutor(1) as other:
@@ -189,6 +197,9 @@ class TopicDifference:
                 differing = difference(rows, present, deleted_ms, target)
                 out.write(partition, differing.records)
                 counts = counts.plus(differing.counts)
+                foreign += differing.foreign
+        if foreign:
+            _log.warning("foreign_rows_left_out", extra={"topic": origin, "rows": foreign})
         return counts
 
     def _log(self, topic: str) -> TopicLog:
@@ -258,19 +269,34 @@ def difference(there: Rows, here: Values, deleted_ms: int, target: str) -> Topic
     values: list[bytes | None] = list(map(_value, there.values()))
     compared = zip(there.values(), values, map(here.get, there), strict=True)
     rows = [row for row, value, known in compared if value != known and value is not None]
+    deleted = values.count(None)
+    equal = len(values) - deleted - len(rows)
+    present = {key for key, value in zip(there, values, strict=True) if value is not None}
+    gone = [key for key, value in here.items() if value is not None and key not in present]
+    foreign = set(map(_key, _foreign([*rows, *(there[key] for key in gone if key in there)])))
+    if foreign:
+        rows = [row for row in rows if row.key() not in foreign]
+        gone = [key for key in gone if key not in foreign]
     rows.sort(key=_offset)
     keys: list[bytes] = list(map(_key, rows))
     times = [time_ms for _, time_ms in map(Message.timestamp, rows)]
     records: list[OutRecord] = list(
         zip(keys, map(_value, rows), times, _headers(rows), strict=True)
     )
-    deleted = values.count(None)
-    present = {key for key, value in zip(there, values, strict=True) if value is not None}
-    gone = [key for key, value in here.items() if value is not None and key not in present]
     records += [(key, None, deleted_ms, None) for key in gone]
     added = list(map(here.get, keys)).count(None)
-    counts = Counts(len(rows) - added, added, len(gone), len(values) - deleted - len(rows))
-    return TopicChanges(list(versioned(records)) if is_changelog(target) else records, counts)
+    counts = Counts(len(rows) - added, added, len(gone), equal)
+    written = list(versioned(records)) if is_changelog(target) else records
+    return TopicChanges(written, counts, len(foreign))
+
+
+def _foreign(rows: Sequence[Message]) -> list[Message]:
+    """Return the rows of a changelog that somebody else has written: they have no version."""
+    if not rows or not is_changelog(rows[0].topic() or ""):
+        return []
+    headers: Any = map(Message.headers, rows)
+    pairs = zip(rows, headers, strict=True)
+    return [row for row, own in pairs if not own or own[-1][0] != HEADER]
 
 
 def _keyed(rows: dict[bytes | None, T]) -> dict[bytes, T]:

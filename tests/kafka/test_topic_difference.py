@@ -89,9 +89,9 @@ def test_only_what_differs_is_written_and_nothing_a_second_time(room, guarantee)
         (b"added", b"3", 0, [version], 1),
         (b"deleted", b"4", 4_000, [version], 1),
         (b"deleted", None, 4_001, [version], 1),
-        (b"moved", b"5", 5_000, None, 1),
-        (b"never", b"6", 6_000, None, 1),
-        (b"never", None, 6_000, None, 1),
+        (b"moved", b"5", 5_000, [version], 1),
+        (b"never", b"6", 6_000, [version], 1),
+        (b"never", None, 6_000, [version], 1),
     )
     room.send(
         target,
@@ -176,6 +176,27 @@ def test_what_a_writer_that_died_left_open_is_ended(room):
     room.difference = TopicDifference(room.kafka, room.admin)
     assert room.equalize(origin, target, "exactly_once_v2") == Counts(equal=1)
     assert room.rows(target) == {(0, b"k"): b"equal"}
+
+
+def test_rows_that_others_have_written_to_a_changelog_are_left_out(room, caplog):
+    origin, target = room.changelog(), room.topic()
+    version = (HEADER, b"\x01")
+    room.send(target, *((key, b"1", 10, None, 0) for key in (b"kept", b"deleted", b"equal")))
+    room.send(
+        origin,
+        (b"ours", b"2", 20, [("h", b"x"), version], 0),
+        (b"kept", b"2", 20, [version], 0),
+        (b"kept", b"no row", 30, None, 0),
+        (b"deleted", b"2", 20, [version], 0),
+        (b"deleted", None, 30, [("h", b"x")], 0),
+        (b"equal", b"1", 30, None, 0),
+        (b"new", b"no row", 30, None, 1),
+    )
+    assert room.equalize(origin, target, "exactly_once_v2") == Counts(added=1, equal=1)
+    rows = {b"ours": b"2", b"kept": b"1", b"deleted": b"1", b"equal": b"1"}
+    assert room.rows(target) == {(0, key): value for key, value in rows.items()}
+    [left] = [record for record in caplog.records if record.message == "foreign_rows_left_out"]
+    assert (left.topic, left.rows) == (origin, 3)
 
 
 def test_a_changelog_has_the_version_in_its_records(room):

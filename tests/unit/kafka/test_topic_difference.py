@@ -16,7 +16,7 @@ LATEST = st.dictionaries(
 )
 
 
-def messages(latest, topic=HIDDEN):
+def messages(latest, topic=HIDDEN, foreign=()):
     """The records of a topic in the order of their keys' first records; later ones come first."""
     return {
         key: Message(
@@ -26,7 +26,7 @@ def messages(latest, topic=HIDDEN):
             key=key,
             value=value,
             timestamp=(1, 1_000 + at),
-            headers=[(HEADER, b"\x01")],
+            headers=None if key in foreign else [(HEADER, b"\x01")],
         )
         for at, (key, value) in enumerate(latest.items())
     }
@@ -38,7 +38,8 @@ def present(latest):
 
 @given(LATEST, LATEST)
 def test_it_brings_the_rows_to_those_of_the_other_topic(there, here):
-    records, counts = difference(messages(there), here, NOW_MS, "X")
+    records, counts, foreign = difference(messages(there), here, NOW_MS, "X")
+    assert foreign == 0
     written = {key: value for key, value, _, _ in records}
     assert len(written) == len(records)
     assert present(here | written) == present(there)
@@ -50,6 +51,21 @@ def test_it_brings_the_rows_to_those_of_the_other_topic(there, here):
         removed=len(old.keys() - new.keys()),
         equal=len([k for k in old.keys() & new.keys() if old[k] == new[k]]),
     )
+
+
+@given(LATEST, LATEST, st.sets(st.sampled_from([b"a", b"b", b"c"])))
+def test_keys_whose_rows_somebody_else_has_written_stay_as_they_are(there, here, others):
+    records, _, foreign = difference(messages(there, foreign=others), here, NOW_MS, "X")
+    left = {key for key in there.keys() & others if here.get(key) != there[key]}
+    expected = {k: v for k, v in present(there).items() if k not in left}
+    expected |= {k: v for k, v in present(here).items() if k in left}
+    assert present(here | {key: value for key, value, _, _ in records}) == expected
+    assert foreign == len(left)
+
+
+def test_a_topic_of_users_has_no_version_in_its_records():
+    rows = messages({b"a": b"1"}, topic="X", foreign=[b"a"])
+    assert difference(rows, {}, NOW_MS, HIDDEN).counts == Counts(added=1)
 
 
 def test_rows_come_in_the_order_of_their_topic_and_then_deletions():
