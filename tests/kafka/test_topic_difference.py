@@ -7,7 +7,7 @@ import time
 import uuid
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ksql.kafka.admin import Admin
@@ -255,8 +255,11 @@ def test_a_topic_is_twin_like_another_one(room):
     assert room.admin.own_configs(twin) == {"cleanup.policy": "compact"} | limits
     assert len(room.read(twin)) == 1
     assert not room.difference.has_lost(twin)
-    first = TopicPartition(twin, 0, 1)
-    AdminClient(room.kafka.admin()).delete_records([first])[first].result(PATIENCE_S)
+    client, first = AdminClient(room.kafka.admin()), TopicPartition(twin, 0, 1)
+    with pytest.raises(KafkaException, match="Policy violation"):
+        client.delete_records([first])[first].result(PATIENCE_S)
+    room.admin.alter_configs(twin, {"cleanup.policy": "compact,delete"})
+    client.delete_records([first])[first].result(PATIENCE_S)
     assert room.difference.has_lost(twin)
     room.difference.make_like(twin, like)
     assert not room.difference.has_lost(twin)
