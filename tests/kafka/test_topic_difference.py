@@ -229,7 +229,7 @@ def test_a_record_that_the_topic_does_not_take_is_left_out_where_that_is_wanted(
         (b"old", b"2", 1_000, None, 0),
         (b"new", b"3", now_ms, None, 0),
     )
-    reasons = []
+    reasons: list[str] = []
     config = {name: str(value) for name, value in room.kafka.producer().items()}
     name = f"{target}-cutover" if guarantee == "exactly_once_v2" else None
     writing = WriteOptions(config, name, room.may_write, now_ms, reasons.append)
