@@ -24,14 +24,20 @@ class NoSuchOverload(StatementError):
     """The function exists but not for these arguments."""
 
     def __init__(
-        self, name: str, args: str, alternatives: Iterable[str], *, span: Span | None = None
+        self,
+        name: str,
+        args: str,
+        alternatives: Iterable[str],
+        *,
+        hint: str = "",
+        span: Span | None = None,
     ) -> None:
         lines = [
             f"Function '{name}' does not accept parameters {args}.",
             "Valid alternatives are:",
             *alternatives,
         ]
-        super().__init__("\n".join(lines), span=span)
+        super().__init__("\n".join(lines), hint=hint, span=span)
 
 
 class OverloadGone(KsqlError):

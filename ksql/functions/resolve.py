@@ -12,10 +12,11 @@ An argument's type is fitted to the declared parameter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from ksql.core.types import NULL, SqlType, coerce, decimals, model
+from ksql.functions.advice import advice
 from ksql.functions.errors import AmbiguousCall, NoSuchOverload, OverloadGone
 from ksql.functions.signature import (
     AnyDecimal,
@@ -113,7 +114,15 @@ def resolve_overload(
                     _name(function), _shown(args), alternatives(function), span=span
                 )
             return _resolved(function.overloads[chosen[0].index], chosen[0])
-    raise NoSuchOverload(_name(function), _shown(args), alternatives(function), span=span)
+    hint = advice(args, partial(_fits, function))
+    raise NoSuchOverload(
+        _name(function), _shown(args), alternatives(function), hint=hint, span=span
+    )
+
+
+def _fits(function: Function, args: Sequence[SqlType]) -> bool:
+    overloads = enumerate(function.overloads)
+    return any(_candidate(index, overload, args, False) for index, overload in overloads)
 
 
 @cache

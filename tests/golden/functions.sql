@@ -245,6 +245,7 @@ NULLIF(D,1.250)
 --> refused: line 1:1: Function 'NULLIF' does not accept parameters (DECIMAL(4, 2), DECIMAL(4, 3)).
 --> Valid alternatives are:
 --> NULLIF(T expression1, T expression2)
+--> CAST(.. AS DECIMAL(4, 2)) converts DECIMAL(4, 3).
 
 GREATEST(1,2,3)
 --> 3 (INTEGER)

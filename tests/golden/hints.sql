@@ -175,3 +175,146 @@ ABORT UPGRADE OF ORDERS TO 'CTAS_ORDERS_3';
 --> line 1:25: Syntax Error
 --> Expecting ';'
 --> ABORT ends the one rebuild that is under way: ABORT UPGRADE OF name;
+
+-- Texts, aliases and fields, as other databases write them.
+
+CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = "Ada";
+--> Line: 1, Col: 58: WHERE column '`Ada`' cannot be resolved.
+--> A text stands in single quotes: 'Ada'.
+
+CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = Zuse;
+--> Line: 1, Col: 58: WHERE column 'ZUSE' cannot be resolved.
+--> A text stands in single quotes.
+
+CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = 'it's';
+--> line 1:63: Syntax Error
+--> The quote ' is not closed
+--> A quote inside is written twice: ''.
+
+CREATE STREAM X AS SELECT ID, AMOUNT * 2 AS DBL FROM ORDERS WHERE DBL > 3;
+--> Line: 1, Col: 67: WHERE column 'DBL' cannot be resolved.
+--> DBL is an alias of SELECT: write (AMOUNT * 2).
+
+CREATE TABLE X AS SELECT ID, COUNT(*) AS QTY FROM ORDERS GROUP BY ID HAVING QTY > 3;
+--> Line: 1, Col: 77: HAVING column 'QTY' cannot be resolved.
+--> QTY is an alias of SELECT: write COUNT(*).
+
+CREATE TABLE X AS SELECT UCASE(CUSTOMER) AS UPPERS, COUNT(*) AS N FROM ORDERS GROUP BY UPPERS;
+--> Line: 1, Col: 88: GROUP BY column 'UPPERS' cannot be resolved.
+--> UPPERS is an alias of SELECT: write UCASE(CUSTOMER).
+
+CREATE STREAM X AS SELECT ID, CURRENT_TIMESTAMP AS NOW FROM ORDERS;
+--> Line: 1, Col: 31: SELECT column 'CURRENT_TIMESTAMP' cannot be resolved.
+--> FROM_UNIXTIME(UNIX_TIMESTAMP()) is the present time.
+
+CREATE TABLE X AS SELECT ID, CITY.NAME FROM CUSTOMERS;
+--> line 1:30: Failed to prepare statement: 'CITY' is not a valid stream/table name or alias.
+--> A field of a struct: CITY->NAME.
+
+CREATE TABLE X AS SELECT ID, CITY->NAM FROM CUSTOMERS;
+--> Could not find field 'NAM' in 'CITY'.
+--> Did you mean NAME?
+
+CREATE STREAM X AS SELECT ID FROM ORDERS O WHERE ORDERS.CUSTOMER = 'Ada';
+--> line 1:50: Failed to prepare statement: 'ORDERS' is not a valid stream/table name or alias.
+--> The sources of this query are called O.
+
+-- Arguments of other types.
+
+CREATE STREAM X AS SELECT ID, COALESCE(TS, 0) AS T FROM ORDERS;
+--> line 1:31: Function 'COALESCE' does not accept parameters (BIGINT, INTEGER).
+--> Valid alternatives are:
+--> COALESCE(T first, T... others)
+--> CAST(.. AS BIGINT) converts INTEGER.
+
+CREATE STREAM X AS SELECT ID, IFNULL(AMOUNT, 0.0) AS A FROM ORDERS;
+--> line 1:31: Function 'IFNULL' does not accept parameters (DECIMAL(9, 2), DECIMAL(2, 1)).
+--> Valid alternatives are:
+--> IFNULL(T expression, T altValue)
+--> CAST(.. AS DECIMAL(9, 2)) converts DECIMAL(2, 1).
+
+CREATE STREAM X AS SELECT ID, CUSTOMER || ': ' || AMOUNT AS T FROM ORDERS;
+--> line 1:31: Function 'concat' does not accept parameters (STRING, DECIMAL(9, 2)).
+--> Valid alternatives are:
+--> concat(VARCHAR... inputs)
+--> concat(BYTES... inputs)
+--> CAST(.. AS STRING) converts DECIMAL(9, 2).
+
+CREATE STREAM X AS SELECT ID, SUBSTRING(AMOUNT, 1, 2) AS T FROM ORDERS;
+--> line 1:31: Function 'substring' does not accept parameters (DECIMAL(9, 2), INTEGER, INTEGER).
+--> Valid alternatives are:
+--> substring(VARCHAR str, INT pos)
+--> substring(BYTES str, INT pos)
+--> substring(VARCHAR str, INT pos, INT length)
+--> substring(BYTES str, INT pos, INT length)
+--> CAST(.. AS STRING) converts DECIMAL(9, 2).
+
+CREATE STREAM X AS SELECT ID, FORMAT_TIMESTAMP(ROWTIME, 'yyyy') AS T FROM ORDERS;
+--> line 1:31: Function 'format_timestamp' does not accept parameters (BIGINT, STRING).
+--> Valid alternatives are:
+--> format_timestamp(TIMESTAMP timestamp, VARCHAR formatPattern)
+--> format_timestamp(TIMESTAMP timestamp, VARCHAR formatPattern, VARCHAR timeZone)
+--> FROM_UNIXTIME(..) converts BIGINT.
+
+CREATE STREAM X AS SELECT ID, FORMAT_DATE(FROM_UNIXTIME(TS), 'yyyy') AS T FROM ORDERS;
+--> line 1:31: Function 'format_date' does not accept parameters (TIMESTAMP, STRING).
+--> Valid alternatives are:
+--> format_date(DATE date, VARCHAR formatPattern)
+--> CAST(.. AS DATE) converts TIMESTAMP.
+
+CREATE TABLE X AS SELECT ID, SUM(CUSTOMER) AS T FROM ORDERS GROUP BY ID;
+--> line 1:30: Function 'SUM' does not accept parameters (STRING).
+--> Valid alternatives are:
+--> SUM(INT val)
+--> SUM(BIGINT val)
+--> SUM(DOUBLE val)
+--> SUM(DECIMAL val)
+--> CAST(.. AS DOUBLE) converts STRING.
+
+CREATE STREAM X AS SELECT ID, LEN(TAGS) AS T FROM ORDERS;
+--> line 1:31: Function 'len' does not accept parameters (ARRAY<STRING>).
+--> Valid alternatives are:
+--> len(VARCHAR input)
+--> len(BYTES input)
+
+CREATE STREAM X AS SELECT ID, CASE WHEN TS > 5 THEN TS ELSE CAST(AMOUNT AS INT) END AS T FROM ORDERS;
+--> Invalid Case expression. Type for the default clause should be the same as for 'THEN' clauses.
+--> THEN type: BIGINT.
+--> DEFAULT type: INTEGER.
+--> CAST(.. AS BIGINT) gives them one type.
+
+-- Types of other databases.
+
+CREATE STREAM X (A FLOAT) WITH (KAFKA_TOPIC='orders');
+--> line 1:20: Cannot resolve unknown type: FLOAT
+--> Write DOUBLE.
+
+CREATE STREAM X (A STRIN) WITH (KAFKA_TOPIC='orders');
+--> line 1:20: Cannot resolve unknown type: STRIN
+--> Did you mean STRING?
+
+CREATE TABLE X (A INT, PRIMARY KEY (A)) WITH (KAFKA_TOPIC='orders');
+--> line 1:32: Cannot resolve unknown type: KEY
+--> KEY, or PRIMARY KEY of a table, follows the type of its column: (id INT KEY).
+
+CREATE STREAM X AS SELECT * FROM ORDERS WHERE FROM_UNIXTIME(TS) > TIMESTAMP '2026-01-01';
+--> line 1:67: Cannot resolve unknown type: TIMESTAMP
+--> CAST('2026-01-01' AS TIMESTAMP) makes one of a text.
+
+CREATE STREAM X AS SELECT ID, FROM_UNIXTIME(TS) + INTERVAL '1' DAY AS T FROM ORDERS;
+--> line 1:51: Cannot resolve unknown type: INTERVAL
+--> TIMESTAMPADD(DAYS, 1, x), DATEADD and TIMEADD add to times.
+
+-- Conditions of joins.
+
+CREATE STREAM X AS SELECT * FROM ORDERS O JOIN CUSTOMERS C ON O.TS = C.ID;
+--> Invalid join condition: types don't match. Got O.TS{BIGINT} = C.ID{STRING}.
+--> Write CAST(O.TS AS STRING) instead.
+
+CREATE STREAM X AS SELECT * FROM ORDERS O JOIN CUSTOMERS C ON O.CUSTOMER = C.ID AND C.ID = 'Ada';
+--> Invalid join condition: joins on multiple conditions are not yet supported. Got ((O.CUSTOMER = C.ID) AND (C.ID = 'Ada')).
+--> Conditions on one source go into WHERE. Streams can be joined on an expression over several columns: ON a.x || a.y = b.x || b.y.
+
+CREATE STREAM X AS SELECT * FROM CUSTOMERS C JOIN ORDERS O ON O.CUSTOMER = C.ID;
+--> Invalid join order: table-stream joins are not supported; only stream-table joins. Got CUSTOMERS [INNER] JOIN ORDERS.
+--> The stream comes first: FROM ORDERS .. JOIN CUSTOMERS ..

@@ -129,6 +129,7 @@ select a at time zone 'UTC' from s;
 
 select TIMESTAMP '2020' from s;
 --> line 1:8: Cannot resolve unknown type: TIMESTAMP
+--> CAST('2020' AS TIMESTAMP) makes one of a text.
 
 select DECIMAL 'x' from s;
 --> Failed to prepare statement: line 1:9: Invalid numeric literal: x
@@ -145,10 +146,12 @@ select 1.7976931348623159E308 from s;
 select 'abc from s;
 --> line 1:8: Syntax Error
 --> The quote ' is not closed
+--> A quote inside is written twice: ''.
 
 select "abc from s;
 --> line 1:8: Syntax Error
 --> The quote " is not closed
+--> A quote inside is written twice: "".
 
 select a /* from s;
 --> line 1:10: Syntax Error

@@ -22,7 +22,7 @@ from ksql.exec.expressions.emit import Code
 from ksql.exec.expressions.errors import Log, TooDeep, reporter
 from ksql.exec.expressions.generate import Generator
 from ksql.java.regex import Budget, use
-from ksql.sql.binder import NO_COLUMNS, BadValue, Const, bind, trees, type_of
+from ksql.sql.binder import NO_COLUMNS, BadValue, Const, bind, of_value, trees, type_of
 from ksql.sql.binder import bound as b
 
 if TYPE_CHECKING:
@@ -275,6 +275,7 @@ def constant_value(
             f"Expected type {target} for field `{column}` "
             f"but got {model.base_name(type_of(bound))}({shown})",
             detail="" if isinstance(error, TypeError | DecimalException) else str(error),
+            hint=of_value(expr, type_of(bound), target),
         ) from error
 
 

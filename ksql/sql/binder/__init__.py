@@ -27,7 +27,8 @@ else:
             "bound": "Bound Column Const LambdaVar Named type_of",
             "chains": "BoundJoin",
             "errors": (
-                "BadValue NoGroupKey NotBoolean OPERATORS UnknownSource describe position_text"
+                "BadValue NoGroupKey NotBoolean OPERATORS UnknownSource describe of_value "
+                "position_text"
             ),
             "grouping": "AggregateCall Grouping NotGrouped is_aggregate refuse_aggregates",
             "infer": "bind bind_predicate",

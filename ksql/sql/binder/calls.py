@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ksql.core import did_you_mean
 from ksql.core.types import coerce, model
 from ksql.functions import resolve_overload
 from ksql.sql.binder import bound as b
@@ -126,10 +127,17 @@ def deref(binder: Binder, node: ex.Deref) -> Bound:
     base = binder.bind(node.base)
     type_ = type_of(base)
     if not isinstance(type_, model.Struct):
-        raise binder.fail(f"Expected STRUCT type, got: {type_name(type_)} ({binder.shown(node)})")
+        base = binder.shown(node.base)
+        raise binder.fail(
+            f"Expected STRUCT type, got: {type_name(type_)} ({binder.shown(node)})",
+            hint=f"A value of the map: {base}['key']." if isinstance(type_, model.Map) else "",
+        )
     field = type_.field(node.field)
     if field is None:
-        raise binder.fail(f"Could not find field '{node.field}' in '{binder.shown(node.base)}'.")
+        raise binder.fail(
+            f"Could not find field '{node.field}' in '{binder.shown(node.base)}'.",
+            hint=did_you_mean(node.field, [known.name for known in type_.fields]),
+        )
     return b.Deref(base, field.name, field.type)
 
 

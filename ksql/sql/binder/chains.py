@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ksql.core import quote
+from ksql.core.types import SqlType, model
 from ksql.functions import Functions
 from ksql.sql.binder import bound as b
 from ksql.sql.binder import trees
@@ -148,14 +150,19 @@ class _Step:
         if kind == "TABLE" and self.new.source.kind == "STREAM":
             raise InvalidJoin(
                 "Invalid join order: table-stream joins are not supported; only stream-table "
-                f"joins. Got {left.source.name} {kind_of(self.join)} {self.new.source.name}."
+                f"joins. Got {left.source.name} {kind_of(self.join)} {self.new.source.name}.",
+                hint=f"The stream comes first: FROM {quote(self.new.source.name)} .. JOIN "
+                f"{quote(left.source.name)} ..",
             )
         self._check_windows(left, left_expr, right_expr)
         self._check_within(kind, left)
         if self.new.source.kind == "TABLE":
             self._check_right_key(kind, right_expr)
         if type_of(left_expr) != type_of(right_expr):
-            raise InvalidJoin(f"Invalid join condition: types don't match. Got {self._typed()}.")
+            raise InvalidJoin(
+                f"Invalid join condition: types don't match. Got {self._typed()}.",
+                hint=self._cast_hint(left_expr, type_of(right_expr)),
+            )
         foreign = kind == "TABLE" and not self._on_left_key(left, left_expr)
         if foreign:
             self._check_foreign(left, left_expr)
@@ -178,7 +185,9 @@ class _Step:
         if isinstance(criteria, ex.Logical):
             raise InvalidJoin(
                 "Invalid join condition: joins on multiple conditions are not yet supported. "
-                f"Got {describe(criteria)}."
+                f"Got {describe(criteria)}.",
+                hint="Conditions on one source go into WHERE. Streams can be joined on an "
+                "expression over several columns: ON a.x || a.y = b.x || b.y.",
             )
         if not isinstance(criteria, ex.Compare) or criteria.op != "=":
             raise InvalidJoin(
@@ -322,6 +331,17 @@ class _Step:
 
     def _qualified(self) -> str:
         return qualified(self.join.criteria, (*self.known, self.new))
+
+    def _cast_hint(self, left: Bound, other: SqlType) -> str:
+        """Return the CAST of the side that may be any expression, where there can be one."""
+        plain = (model.Primitive, model.Decimal)
+        if not (isinstance(type_of(left), plain) and isinstance(other, plain)):
+            return ""
+        criteria = self.join.criteria
+        on = replace(self.scope, clause=JOIN_ON)
+        sides = (criteria.left, criteria.right) if isinstance(criteria, ex.Compare) else ()
+        own = next(side for side in sides if bind(side, on, self.functions) == left)
+        return f"Write CAST({qualified(own, (*self.known, self.new))} AS {other}) instead."
 
     def _typed(self) -> str:
         criteria = self.join.criteria

@@ -19,6 +19,8 @@ from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.printer import Writer, literal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ksql.core import Span
     from ksql.core.types import SqlType
 
@@ -74,6 +76,11 @@ OPERATORS = {
     "IS NOT DISTINCT FROM": "IS_NOT_DISTINCT_FROM",
 }
 _CONDITIONS = ("WHERE", "HAVING")
+_OF_TEXTS = (*_CONDITIONS, "INSERT VALUES")
+_NOW: Final = {
+    "CURRENT_TIMESTAMP": "FROM_UNIXTIME(UNIX_TIMESTAMP())",
+    "CURRENT_DATE": "FROM_DAYS(UNIX_DATE())",
+}
 _TIME_FORMS: dict[SqlType, str] = {
     model.TIMESTAMP: "yyyy-MM-dd'T'HH:mm:ss.SSS, with an optional offset",
     model.DATE: "yyyy-MM-dd",
@@ -84,7 +91,9 @@ _TIME_FORMS: dict[SqlType, str] = {
 class UnknownColumn(UnknownName):
     """No source has that column."""
 
-    def __init__(self, clause: str, ref: ex.Ref, near: tuple[str, ...]) -> None:
+    def __init__(
+        self, clause: str, ref: ex.Ref, near: tuple[str, ...], alias: ex.Expr | None = None
+    ) -> None:
         shown = describe(ref)
         text = f"{position_text(ref.span)}{clause} column '{shown}' cannot be resolved."
         if clause == "PARTITION BY":
@@ -93,14 +102,30 @@ class UnknownColumn(UnknownName):
                 "on the input."
             )
         super().__init__(text, near)
+        if alias is not None:
+            self.hint = f"{shown} is an alias of SELECT: write {describe(alias)}."
+        elif ref.name in _NOW:
+            self.hint = f"{_NOW[ref.name]} is the present time."
+        elif not near and ref.source is None and shown != ref.name:
+            self.hint = f"A text stands in single quotes: {ident.string_literal(ref.name)}."
+        elif not near and clause in _OF_TEXTS:
+            self.hint = "A text stands in single quotes."
 
 
 class UnknownSource(UnknownName, ParseError):
     """FROM has no source of that name or alias."""
 
-    def __init__(self, name: str, known: tuple[str, ...], span: Span) -> None:
+    def __init__(self, ref: ex.Ref, known: Mapping[str, Mapping[str, SqlType]]) -> None:
+        name = ref.source or ""
         text = f"{PREPARING}'{name}' is not a valid stream/table name or alias."
-        super().__init__(text, ident.near(name, known), span=span)
+        super().__init__(text, ident.near(name, known), span=ref.span)
+        type_ = next((columns[name] for columns in known.values() if name in columns), None)
+        if isinstance(type_, model.Struct):
+            self.hint = f"A field of a struct: {quote(name)}->{quote(ref.name)}."
+        elif isinstance(type_, model.Map):
+            self.hint = f"A value of a map: {quote(name)}['key']."
+        elif known and not self.hint:
+            self.hint = f"The sources of this query are called {ident.listed([*known], 'and')}."
 
 
 class AmbiguousColumn(ParseError):
@@ -331,6 +356,17 @@ def of_comparison(left: Operand, right: Operand) -> str:
     if other[1] == model.BOOLEAN:
         return f"Write TRUE or FALSE without quotes, or {_cast(other[0], 'STRING')}."
     return _of_parts(left, right)
+
+
+def of_value(node: ex.Expr, type_: SqlType, target: SqlType) -> str:
+    """Return what to write instead of a value that a column does not take; empty if unknown."""
+    if target in _FROM_NUMBER and model.is_numeric(type_):
+        return of_comparison((node, type_), (node, target))
+    if isinstance(node, ex.StringLit) and model.is_numeric(target) and _is_number(node.value):
+        return _as_number((node, type_), target)
+    if target == model.STRING and isinstance(node, ex.IntLit | ex.DecimalLit | ex.BoolLit):
+        return f"A text stands in single quotes: '{describe(node)}'."
+    return ""
 
 
 def _text_and(left: Operand, right: Operand) -> tuple[Operand | None, Operand | None]:

@@ -180,7 +180,9 @@ def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlTyp
             isinstance(result, Const) and _casts_without_loss(result, target)
         ):
             continue
-        raise binder.fail(_mismatch(binder, node, index, target, type_))
+        both = model.is_numeric(target) and model.is_numeric(type_)
+        hint = f"CAST(.. AS {wider_number(target, type_)}) gives them one type." if both else ""
+        raise binder.fail(_mismatch(binder, node, index, target, type_), hint=hint)
     return target
 
 

@@ -67,7 +67,7 @@ def _joined(
     sources = sources_of(join, catalog)
     scope = scope_of(sources, later=later)
     for step in chains.steps(join):
-        _check_qualifiers(step.criteria, sources)
+        _check_qualifiers(step.criteria, scope)
     joins = chains.bind_chain(join, sources, scope, functions)
     if joins[-1].synthetic:
         extras = {joins[-1].synthetic_name: type_of(joins[-1].left_key)}
@@ -75,11 +75,11 @@ def _joined(
     return Relation(sources, joins, scope)
 
 
-def _check_qualifiers(criteria: ex.Expr, sources: tuple[FromSource, ...]) -> None:
-    aliases = tuple(source.alias for source in sources)
+def _check_qualifiers(criteria: ex.Expr, scope: Scope) -> None:
+    known = {source.alias: source.columns for source in scope.sources}
     for ref in collect(criteria, ex.Ref):
-        if ref.source is not None and ref.source not in aliases:
-            raise UnknownSource(ref.source, aliases, ref.span)
+        if ref.source is not None and ref.source not in known:
+            raise UnknownSource(ref, known)
 
 
 def _from(ref: ast.SourceRef, catalog: Catalog) -> FromSource:

@@ -56,6 +56,7 @@ class Scope:
     ``clause`` (SELECT, WHERE, JOIN ON, ..) is named in errors. ``joined``: columns are called
     ``ALIAS_NAME``. ``extras`` are columns of no source (the synthetic key of a join). ``later`` are
     names that other clauses know but not this one (the bounds of the query's own windows).
+    ``aliases`` are SELECT's, which no clause knows: only messages do.
     ``intercept`` sees every expression before it is bound; what it returns stands for it:
     aggregates and grouping expressions become columns this way.
     """
@@ -66,6 +67,7 @@ class Scope:
     extras: Mapping[str, SqlType] = field(default_factory=dict)
     later: frozenset[str] = frozenset()
     intercept: Intercept | None = None
+    aliases: Mapping[str, ex.Expr] = field(default_factory=dict)
     variables: Mapping[str, SqlType] = field(default_factory=dict)
 
     def resolve(self, ref: ex.Ref) -> Column | LambdaVar:
@@ -96,7 +98,7 @@ class Scope:
 
     def _matches(self, ref: ex.Ref) -> Iterator[tuple[str, Column]]:
         if ref.source is not None and all(ref.source != source.alias for source in self.sources):
-            raise UnknownSource(ref.source, tuple(s.alias for s in self.sources), ref.span)
+            raise UnknownSource(ref, {s.alias: s.columns for s in self.sources})
         for source in self.sources:
             type_ = source.columns.get(ref.name)
             if type_ is not None and ref.source in (None, source.alias):
@@ -116,7 +118,8 @@ class Scope:
         if ref.source is None and ref.name in self.later:
             return NotAvailableHere(self.clause, ref)
         known = [name for source in self.sources for name in source.columns]
-        return UnknownColumn(self.clause, ref, ident.near(ref.name, known))
+        alias = None if ref.source else self.aliases.get(ref.name)
+        return UnknownColumn(self.clause, ref, ident.near(ref.name, known), alias)
 
     def named(self, expr: E) -> E:
         """Return the expression with its columns called as in the rows, for messages.

@@ -104,7 +104,7 @@ class _Builder:
         self.persistent = persistent
         later = frozenset(WINDOW_COLUMNS) if query.window else frozenset[str]()
         self.relation: Relation = bind_relation(query.source, catalog, functions, later)
-        self.scope = self.relation.scope
+        self.scope = replace(self.relation.scope, aliases=clauses.aliases(query))
 
     def build(self) -> Built:
         self._check_clauses()

@@ -113,6 +113,15 @@ def check_formats(read: Sequence[FromSource], clause: str) -> None:
         )
 
 
+def aliases(query: ast.Query) -> dict[str, ex.Expr]:
+    """Return the names that SELECT gives, with what they stand for."""
+    return {
+        item.alias: item.expr
+        for item in query.select
+        if isinstance(item, ast.SelectItem) and item.alias is not None
+    }
+
+
 def selected(query: ast.Query) -> list[ex.Expr]:
     """Return the expressions of SELECT and HAVING."""
     exprs: list[ex.Expr] = []

@@ -6,15 +6,15 @@ import decimal
 import math
 import re
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
-from ksql.core import PREPARING, ParseError, Span
+from ksql.core import PREPARING, ParseError, Span, did_you_mean
 from ksql.core.types import model
 from ksql.sql.syntax import expr
 from ksql.sql.syntax.build import listed, node, rule, value, words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ksql.core.types import SqlType
     from ksql.sql.syntax.lexer import Token, Word
@@ -53,11 +53,52 @@ class VariableError(ParseError):
     """A variable that is not defined, or whose text does not fit its place."""
 
 
+_TYPES_ELSEWHERE: Final = {
+    "BINARY": "BYTES",
+    "BLOB": "BYTES",
+    "BOOL": "BOOLEAN",
+    "BYTEA": "BYTES",
+    "CHAR": "STRING",
+    "DATETIME": "TIMESTAMP",
+    "DEC": "DECIMAL(10, 2)",
+    "FLOAT": "DOUBLE",
+    "INT64": "BIGINT",
+    "JSON": "STRUCT<..>, or STRING with functions such as EXTRACTJSONFIELD",
+    "LONG": "BIGINT",
+    "NUMBER": "DECIMAL(10, 2)",
+    "NUMERIC": "DECIMAL(10, 2)",
+    "REAL": "DOUBLE",
+    "ROW": "STRUCT<..>",
+    "SHORT": "INTEGER",
+    "SMALLINT": "INTEGER",
+    "TEXT": "STRING",
+    "TIMESTAMPTZ": "TIMESTAMP",
+    "TINYINT": "INTEGER",
+    "VARBINARY": "BYTES",
+}
+"""What to write for the types of other databases."""
+
+
 class UnknownType(ParseError):
     """A type name that is neither SQL's nor registered."""
 
-    def __init__(self, name: str, span: Span) -> None:
-        super().__init__(f"Cannot resolve unknown type: {name}", span=span)
+    def __init__(self, name: str, span: Span, known: Iterable[str] = ()) -> None:
+        hint = did_you_mean(name, (*model.PRIMITIVES, *known))
+        if name in _TYPES_ELSEWHERE:
+            hint = f"Write {_TYPES_ELSEWHERE[name]}."
+        if name == "KEY":
+            hint = "KEY, or PRIMARY KEY of a table, follows the type of its column: (id INT KEY)."
+        super().__init__(f"Cannot resolve unknown type: {name}", hint=hint, span=span)
+
+
+class TypedLiteral(ParseError):
+    """A type before a text, where only DECIMAL may stand."""
+
+    def __init__(self, name: str, text: str, span: Span) -> None:
+        hint = f"CAST({text} AS {name}) makes one of a text." if name in model.PRIMITIVES else ""
+        if name == "INTERVAL":
+            hint = "TIMESTAMPADD(DAYS, 1, x), DATEADD and TIMEADD add to times."
+        super().__init__(f"Cannot resolve unknown type: {name}", hint=hint, span=span)
 
 
 class BadType(ParseError):
@@ -286,7 +327,7 @@ node(partial(expr.BoolLit, False), "false_literal")
 def typed_literal(span: Span, type_name: str, token: Token) -> expr.DecimalLit:
     """Build ``DECIMAL '12.30'``, the only literal that names its type."""
     if type_name != "DECIMAL":
-        raise UnknownType(type_name, span)
+        raise TypedLiteral(type_name, token.text, span)
     value = string_value(token)
     if not (_INTEGER.match(value) or _DECIMAL.match(value)):
         raise LiteralError(f"Invalid numeric literal: {value}", span=span)
@@ -308,7 +349,7 @@ def type_name(span: Span, token: Token) -> SqlType:
             name = token.text.upper()
     known = model.PRIMITIVES.get(name.upper()) or token.context.types.get(name.upper())
     if known is None:
-        raise UnknownType(name, span)
+        raise UnknownType(name, span, token.context.types)
     return known
 
 

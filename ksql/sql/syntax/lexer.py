@@ -149,7 +149,12 @@ _STEP = {"(": 1, "[": 1, ")": -1, "]": -1}
 def _unreadable(text: str, span: Span) -> ParseError:
     character = text[span.start]
     if character in "'\"`":
-        return ParseError("Syntax Error", detail=f"The quote {character} is not closed", span=span)
+        return ParseError(
+            "Syntax Error",
+            detail=f"The quote {character} is not closed",
+            hint=f"A quote inside is written twice: {character}{character}.",
+            span=span,
+        )
     if text.startswith("/*", span.start):
         return ParseError("Syntax Error", detail="The comment is not closed", span=span)
     return ParseError("Syntax Error", detail=f"extraneous input '{character}'", span=span)
