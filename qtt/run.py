@@ -263,7 +263,10 @@ class _Block:
             parsed = parse_one(
                 raw, types=self._driver.catalog.types, variables={}, test_statements=True
             )
-            self._statement(parsed)
+            try:
+                self._statement(parsed)
+            except Mismatch as error:
+                raise Mismatch(str(error), *error.more, f"in {raw.text}") from error
 
     def _statement(self, parsed: Parsed) -> None:
         match parsed.statement:

@@ -106,6 +106,16 @@ def test_a_folder_of_sql_files(tmp_path, capsys):
     assert ">>> Test passed!" in capsys.readouterr().out
 
 
+def test_a_failed_assertion_is_named(tmp_path, capsys):
+    (tmp_path / "t.sql").write_text(
+        "--@test: two\nCREATE STREAM s (k INT KEY, v INT) WITH (kafka_topic='s', "
+        "value_format='JSON');\nINSERT INTO s (k, v) VALUES (1, 10);\n"
+        "ASSERT VALUES s (k, v) VALUES (1, 10);\nASSERT NULL VALUES s (k) KEY (1);\n"
+    )
+    assert entry.main(["test", "-td", str(tmp_path)]) == 1
+    assert "in ASSERT NULL VALUES s (k) KEY (1);" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [
