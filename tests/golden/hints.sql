@@ -184,7 +184,7 @@ CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = "Ada";
 
 CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = Zuse;
 --> Line: 1, Col: 58: WHERE column 'ZUSE' cannot be resolved.
---> A text stands in single quotes.
+--> The columns are ID, CUSTOMER, AMOUNT, TAGS and TS.
 
 CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = 'it's';
 --> line 1:63: Syntax Error

@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import PREPARING, RESOLVING, ParseError, StatementError, UnknownName, ident, quote
-from ksql.core.types import coerce, model
+from ksql.core.types import SYSTEM_NAMES, coerce, model
 from ksql.sql.syntax import expr as ex
 from ksql.sql.syntax.printer import Writer, literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ksql.core import Span
     from ksql.core.types import SqlType
@@ -76,7 +76,7 @@ OPERATORS = {
     "IS NOT DISTINCT FROM": "IS_NOT_DISTINCT_FROM",
 }
 _CONDITIONS = ("WHERE", "HAVING")
-_OF_TEXTS = (*_CONDITIONS, "INSERT VALUES")
+_FEW: Final = 12
 _NOW: Final = {
     "CURRENT_TIMESTAMP": "FROM_UNIXTIME(UNIX_TIMESTAMP())",
     "CURRENT_DATE": "FROM_DAYS(UNIX_DATE())",
@@ -92,7 +92,7 @@ class UnknownColumn(UnknownName):
     """No source has that column."""
 
     def __init__(
-        self, clause: str, ref: ex.Ref, near: tuple[str, ...], alias: ex.Expr | None = None
+        self, clause: str, ref: ex.Ref, known: Sequence[str], alias: ex.Expr | None = None
     ) -> None:
         shown = describe(ref)
         text = f"{position_text(ref.span)}{clause} column '{shown}' cannot be resolved."
@@ -101,15 +101,22 @@ class UnknownColumn(UnknownName):
                 f" '{shown}' must be a column in the source schema since PARTITION BY is applied "
                 "on the input."
             )
+        near = ident.near(ref.name, known)
         super().__init__(text, near)
         if alias is not None:
             self.hint = f"{shown} is an alias of SELECT: write {describe(alias)}."
         elif ref.name in _NOW:
             self.hint = f"{_NOW[ref.name]} is the present time."
-        elif not near and ref.source is None and shown != ref.name:
-            self.hint = f"A text stands in single quotes: {ident.string_literal(ref.name)}."
-        elif not near and clause in _OF_TEXTS:
-            self.hint = "A text stands in single quotes."
+        elif not near:
+            self.hint = _without_likeness(ref, [name for name in known if name not in SYSTEM_NAMES])
+
+
+def _without_likeness(ref: ex.Ref, known: Sequence[str]) -> str:
+    """Return the hint for a name that looks like none that is known."""
+    if not known or (ref.source is None and quote(ref.name) != ref.name):
+        return f"A text stands in single quotes: {ident.string_literal(ref.name)}."
+    names = [quote(name) for name in known]
+    return f"The columns are {ident.listed(names, 'and')}." if len(names) <= _FEW else ""
 
 
 class UnknownSource(UnknownName, ParseError):

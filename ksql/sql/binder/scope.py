@@ -119,7 +119,7 @@ class Scope:
             return NotAvailableHere(self.clause, ref)
         known = [name for source in self.sources for name in source.columns]
         alias = None if ref.source else self.aliases.get(ref.name)
-        return UnknownColumn(self.clause, ref, ident.near(ref.name, known), alias)
+        return UnknownColumn(self.clause, ref, known, alias)
 
     def named(self, expr: E) -> E:
         """Return the expression with its columns called as in the rows, for messages.
