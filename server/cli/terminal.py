@@ -75,6 +75,7 @@ _QUERY = re.compile(r"(SELECT|PRINT)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`")
 _GOES_ON = re.compile(r"\bEMIT\s+(?:CHANGES|FINAL)\b", re.IGNORECASE)
 _BAD_REQUEST = 40000
+_BEHIND = 50301
 _SCRIPT = re.compile(r"RUN\s+SCRIPT\b", re.IGNORECASE)
 _BOM = "\ufeff"
 PROMPT = "ksql> "
@@ -282,6 +283,12 @@ class Terminal:
             if error.code == _BAD_REQUEST:  # perhaps the service was replaced under its address
                 self.session.token = ""
         self.screen.error(render_trouble(error, statement, self._script, self.screen.width))
+        if (
+            isinstance(error, ServerFailure)
+            and error.code == _BEHIND
+            and not self.session.pipelining
+        ):
+            self.screen.error(Text("With request-pipelining ON the session waits for nothing."))
         return False
 
     def _execute(self, text: str) -> None:

@@ -17,7 +17,7 @@ from ksql.control.statements.entities import (
 )
 from ksql.control.statements.execute import RequestFailed
 from ksql.core.config import UnknownProperty
-from ksql.core.errors import ParseError, ServerError, Span
+from ksql.core.errors import CommandTimeout, ParseError, ServerError, Span
 from ksql.core.token import Token, TokenScope
 from ksql.core.types.model import BOOLEAN, STRING, Decimal, Map
 from ksql.core.types.schema import Column
@@ -98,6 +98,14 @@ def test_token_of_another_service_is_forgotten_once_refused(
     desk.run("A;")
     assert "was given by another service" in desk.fails("SELECT;")
     assert desk.run("SELECT;").startswith(TABLE)
+
+
+def test_who_cannot_wait_is_shown_how_to_ask_without(desk: Desk, service: FakeService) -> None:
+    written = Token().with_({("s", 0): 4}).text()
+    service.answer = [ConsistencyToken(statement_text="A;", consistency_token=written)]
+    desk.run("A;")
+    service.answer = RequestFailed(CommandTimeout("behind"), "B;", [])
+    assert "With request-pipelining ON the session waits for nothing." in desk.fails("B;")
 
 
 def token_sent(service: FakeService) -> Token | None:
