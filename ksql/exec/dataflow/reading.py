@@ -173,12 +173,17 @@ class Reader:
     def failed(
         self, target: Side, data: Any, bad: set[int], log: LogError
     ) -> Callable[[int, DecodeError], None]:
-        """Return what logs that a record does not decode, and puts its place into ``bad``."""
+        """Return what logs that a record does not decode, and puts its place into ``bad``.
+
+        A record is logged once, though neither its key nor its value decode.
+        """
         source = self.source
         operator = f"{source.name if source.prefix else _ALONE}.deserializer"
         format_ = source.key_format if target == "key" else source.value_format
 
         def report(index: int, error: DecodeError) -> None:
+            if index in bad:
+                return
             record = BadRecord(target, self.source.topic, data[index], format_.name)
             if self._strict:
                 raise Undecodable(record, error, operator)

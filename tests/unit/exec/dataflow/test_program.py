@@ -209,6 +209,19 @@ def test_records_that_do_not_decode_are_skipped_and_reported():
     assert bad == ("value", "s", b"{", "JSON")
 
 
+def test_a_record_of_which_nothing_decodes_is_reported_once():
+    world = World(
+        "CREATE STREAM I (K INT KEY, A INT) WITH (KAFKA_TOPIC='i', PARTITIONS=1);",
+        "CREATE STREAM X AS SELECT * FROM I;",
+    )
+    program = writing(world.plan("X"), BUILTINS)
+    [out], log = run(program, [batch_of([("i", b"{}", b"\0\0\0\1", 1)])])
+    assert out == []
+    assert [(operator, bad.target) for operator, _, bad in log] == [
+        ("KsqlTopic.Source.deserializer", "key")
+    ]
+
+
 def test_headers_travel():
     world = World(
         "CREATE STREAM H (A INT, HD BYTES HEADER('h')) WITH (KAFKA_TOPIC='h', PARTITIONS=1);",
