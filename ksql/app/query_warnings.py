@@ -150,9 +150,10 @@ def _text(recent: DropCounts, *, ahead: bool) -> str:
     Where stream time is ``ahead`` of the clock no GRACE PERIOD is of use. No record is dropped by
     a RETENTION: that is never shorter than size and grace, so its window has closed before.
     """
-    share = f"{_percent(recent)} of the last minutes' records were dropped"
-    said = [f"{share}: {recent.dropped} of {recent.read}"]
     failed = recent.dropped - recent.late
+    what = "were dropped, or have a NULL where an expression failed" if failed else "were dropped"
+    share = f"{_percent(recent)} of the last minutes' records {what}"
+    said = [f"{share}: {recent.dropped} of {recent.read}"]
     if (worst := recent.worst) is not None:
         said += [
             f"{recent.late} came late for stream time, the worst {worst.behind_ms} ms behind it "

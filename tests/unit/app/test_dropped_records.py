@@ -38,6 +38,7 @@ def test_records_that_are_dropped_for_other_reasons_count_as_well():
     assert "2 could not be handled" in warning
     ((_, warning),) = looked(DropCounts(100, 5))
     assert "GRACE" not in warning
+    assert "records were dropped, or have a NULL where an expression failed: 5 of 100" in warning
     assert "5 could not be handled" in warning
 
 
