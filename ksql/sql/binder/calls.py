@@ -127,10 +127,10 @@ def deref(binder: Binder, node: ex.Deref) -> Bound:
     base = binder.bind(node.base)
     type_ = type_of(base)
     if not isinstance(type_, model.Struct):
-        base = binder.shown(node.base)
+        shown = f"A value of the map: {binder.shown(node.base)}['key']."
         raise binder.fail(
             f"Expected STRUCT type, got: {type_name(type_)} ({binder.shown(node)})",
-            hint=f"A value of the map: {base}['key']." if isinstance(type_, model.Map) else "",
+            hint=shown if isinstance(type_, model.Map) else "",
         )
     field = type_.field(node.field)
     if field is None:
