@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ksql.core.types import SqlType, is_numeric
-from ksql.core.types.model import (
+from ksql.core.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -15,6 +14,8 @@ from ksql.core.types.model import (
     TIME,
     TIMESTAMP,
     Decimal,
+    SqlType,
+    is_numeric,
 )
 
 if TYPE_CHECKING:
