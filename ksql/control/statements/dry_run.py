@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ksql.control.statements import connectors
 from ksql.control.statements import entities as e
-from ksql.control.statements.delete_from import check_delete
 from ksql.control.statements.execute import (
     HANDLERS,
     CheckedStatement,
@@ -21,7 +20,6 @@ from ksql.control.statements.execute import (
     session,
     split_request,
 )
-from ksql.control.statements.insert_values import check_insert
 from ksql.control.statements.masking import masked
 from ksql.control.statements.services import ConditionPending, Request, Services
 from ksql.control.statements.upgradereport import UpgradeReport
@@ -74,10 +72,6 @@ def _answer(checked: CheckedStatement, request: Request) -> DryRun:
     request.text = checked.parsed.text
     try:
         match statement:
-            case ast.InsertValues():
-                check_insert(statement, request, checked.catalog)
-            case ast.DeleteFrom():
-                check_delete(statement, request, checked.catalog)
             case ast.CreateConnector() | ast.DropConnector():
                 message = connectors.check(statement, request)
                 return DryRun(statement_text=masked(request.text), message=message)

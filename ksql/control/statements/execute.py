@@ -27,7 +27,9 @@ from ksql.control.statements import (
     show_upgrades,
 )
 from ksql.control.statements.bounds import AnswerSize, Unpacked, statements_of
+from ksql.control.statements.delete_from import check_delete
 from ksql.control.statements.entities import ConsistencyToken, Entity, warned
+from ksql.control.statements.insert_values import check_insert
 from ksql.control.statements.sandbox_topics import SandboxTopics
 from ksql.control.statements.services import ConditionPending, Handler, Handlers, Request, Services
 from ksql.core import KsqlError, NotSupportedYet, QueryOnWrongEndpoint, StatementError, within_span
@@ -305,10 +307,22 @@ def sandbox(
             if parsed.statement.__class__ not in HANDLERS:
                 raise StatementError(f"{type(parsed.statement).__name__} cannot be executed here")
             catalog = context.catalog
+            if len(raw) > 1 or not recorded:  # a statement alone is checked as it is carried out
+                _check_row(parsed.statement, request, catalog)
             context, prepared = _pretend(parsed, request, context, recorded=recorded)
         except KsqlError as error:
             raise RequestFailed(error, part.text) from error
         yield CheckedStatement(part, parsed, names, catalog, prepared)
+
+
+def _check_row(statement: ast.Statement, request: Request, catalog: Catalog) -> None:
+    match statement:
+        case ast.InsertValues():
+            check_insert(statement, request, catalog)
+        case ast.DeleteFrom():
+            check_delete(statement, request, catalog)
+        case _:
+            pass
 
 
 def admit(parsed: Parsed, text: str, request: Request, catalog: Catalog) -> None:

@@ -45,18 +45,8 @@ def insert_values(stmt: ast.InsertValues, request: Request) -> None:
         check_count(stmt.columns, stmt.values, stmt.places)
         source = target(stmt.name, request)
         columns = _columns(stmt, source)
-    try:
-        with placed(stmt.target), meter.statement():
-            record = _record(stmt, source, columns, request)
-    except UnknownSource:  # that is wrong with the statement, not with the values
-        raise
-    except (StatementError, EncodeError) as error:
-        raise CannotInsert(
-            f"Failed to insert values into '{source.name}'. {error.message}",
-            detail=error.detail,
-            hint=error.hint,
-            span=error.span,
-        ) from error
+    with _failing(source), placed(stmt.target), meter.statement():
+        record = _record(stmt, source, columns, request)
     request.wrote(request.services.writer.begin(source.topic, *record).wait())
 
 
@@ -68,7 +58,28 @@ def check_insert(stmt: ast.InsertValues, request: Request, catalog: Catalog) -> 
     with placed(stmt.target), meter.statement():
         check_count(stmt.columns, stmt.values, stmt.places)
         source = target(stmt.name, request, catalog)
-        _values(stmt, _columns(stmt, source), request)
+        columns = _columns(stmt, source)
+    with _failing(source), placed(stmt.target), meter.statement():
+        _row(stmt, source, columns, request)
+
+
+@contextmanager
+def _failing(source: DataSource) -> Iterator[None]:
+    """Say of what is wrong with the values where they were to go.
+
+    Raises: CannotInsert.
+    """
+    try:
+        yield
+    except UnknownSource:  # that is wrong with the statement, not with the values
+        raise
+    except (StatementError, EncodeError) as error:
+        raise CannotInsert(
+            f"Failed to insert values into '{source.name}'. {error.message}",
+            detail=error.detail,
+            hint=error.hint,
+            span=error.span,
+        ) from error
 
 
 @contextmanager
@@ -109,6 +120,19 @@ def _record(
     stmt: ast.InsertValues, source: DataSource, columns: Sequence[Column], request: Request
 ) -> tuple[bytes | None, bytes | None, int]:
     """Return key, value and time of the record."""
+    key, value, time = _row(stmt, source, columns, request)
+    keys, values = serdes(source, request)
+    now = request.services.now_ms() if time is None else time
+    return keys.encode(key or None), values.encode(value), now
+
+
+def _row(
+    stmt: ast.InsertValues, source: DataSource, columns: Sequence[Column], request: Request
+) -> tuple[tuple[Any, ...], tuple[Any, ...], int | None]:
+    """Return key, value and stated time (ms since 1970).
+
+    Raises: CannotInsert, BadValue.
+    """
     values = _values(stmt, columns, request)
     time = values.pop(ROWTIME, None)
     if source.kind == "TABLE" and _lacks_key(source.schema.key, values):
@@ -116,9 +140,7 @@ def _record(
         raise CannotInsert(f"Value for primary key column(s) {names} is required for tables")
     key = tuple(values.get(column.name) for column in source.schema.key)
     value = tuple(values.get(column.name) for column in source.schema.value)
-    keys, values_ = serdes(source, request)
-    now = request.services.now_ms() if time is None else time
-    return keys.encode(key or None), values_.encode(value), now
+    return key, value, time
 
 
 def _check_time(time: int | None) -> None:

@@ -326,3 +326,22 @@ def test_a_type_that_another_request_has_dropped_since_is_missed():
     with pytest.raises(RequestFailed, match="P"):
         running.proceed()
     assert not world.catalog.sources
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "INSERT INTO NOPE VALUES (1);",
+        "INSERT INTO I VALUES (1, 1);",
+        "INSERT INTO I (K, ROWTIME) VALUES ('a', -1);",
+        "DELETE FROM I WHERE K = 'a';",
+    ],
+)
+def test_a_row_that_cannot_be_written_refuses_the_whole_request(wrong):
+    world = World("CREATE STREAM I (K STRING KEY, A INT) WITH (KAFKA_TOPIC='i', PARTITIONS=1);")
+    before = world.catalog
+    create = "CREATE STREAM J (A INT) WITH (KAFKA_TOPIC='j', PARTITIONS=1);"
+    with pytest.raises(RequestFailed) as caught:
+        world.run(f"INSERT INTO I VALUES ('a', 1); {create} INSERT INTO J VALUES (1); {wrong}")
+    assert caught.value.statement_text == wrong
+    assert (world.catalog, world.out("i")) == (before, [])

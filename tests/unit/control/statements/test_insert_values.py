@@ -5,6 +5,7 @@ import pytest
 from ksql.control.statements import execute
 from ksql.control.statements.entities import ConsistencyToken
 from ksql.control.statements.execute import RequestFailed
+from ksql.core.errors import ServerError
 from ksql.core.token import Token
 from ksql.formats import MemoryRegistry
 from tests.unit.world import World
@@ -175,9 +176,21 @@ def test_request_for_tokens_gets_one_that_names_its_records():
     assert answer_of("SET 'auto.offset.reset' = 'latest';", before) == []
 
 
-def test_rows_written_before_a_failure_are_named():
+def test_rows_written_before_a_failure_are_named(monkeypatch):
+    world, written = World(SETUP), []
+    world.write("s", None, b"{}", 0)
+    begin = world.begin
+
+    def begin_once(*record):
+        if written:
+            raise ServerError("Kafka cannot be reached")
+        written.append(record)
+        return begin(*record)
+
+    monkeypatch.setattr(world, "begin", begin_once)
+    two = "INSERT INTO S (A) VALUES (1); INSERT INTO S (A) VALUES (2);"
     with pytest.raises(RequestFailed) as caught:
-        answer_of("INSERT INTO S (A) VALUES (1); INSERT INTO S (A) VALUES ('x');", Token())
+        execute.run(two, world.services, world.settings, {}, {}, Token())
     [entity] = caught.value.entities
     assert isinstance(entity, ConsistencyToken)
     assert Token.of(entity.consistency_token).places() == {("s", 0): 2}
