@@ -1,4 +1,4 @@
-"""What to write instead of a call whose arguments have the wrong types."""
+"""The conversions for a call whose arguments have the wrong types."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ ABORT UPGRADE OF ORDERS TO 'CTAS_ORDERS_3';
 
 CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = "Ada";
 --> Line: 1, Col: 58: WHERE column '`Ada`' cannot be resolved.
---> A text stands in single quotes: 'Ada'.
+--> Texts have single quotes: 'Ada'.
 
 CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = Zuse;
 --> Line: 1, Col: 58: WHERE column 'ZUSE' cannot be resolved.
@@ -189,7 +189,7 @@ CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = Zuse;
 CREATE STREAM X AS SELECT * FROM ORDERS WHERE CUSTOMER = 'it's';
 --> line 1:63: Syntax Error
 --> The quote ' is not closed
---> A quote inside is written twice: ''.
+--> Write a quote inside twice: ''.
 
 CREATE STREAM X AS SELECT ID, AMOUNT * 2 AS DBL FROM ORDERS WHERE DBL > 3;
 --> Line: 1, Col: 67: WHERE column 'DBL' cannot be resolved.
@@ -317,4 +317,4 @@ CREATE STREAM X AS SELECT * FROM ORDERS O JOIN CUSTOMERS C ON O.CUSTOMER = C.ID 
 
 CREATE STREAM X AS SELECT * FROM CUSTOMERS C JOIN ORDERS O ON O.CUSTOMER = C.ID;
 --> Invalid join order: table-stream joins are not supported; only stream-table joins. Got CUSTOMERS [INNER] JOIN ORDERS.
---> The stream comes first: FROM ORDERS .. JOIN CUSTOMERS ..
+--> Write the stream first: FROM ORDERS .. JOIN CUSTOMERS ..

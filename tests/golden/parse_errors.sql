@@ -146,12 +146,12 @@ select 1.7976931348623159E308 from s;
 select 'abc from s;
 --> line 1:8: Syntax Error
 --> The quote ' is not closed
---> A quote inside is written twice: ''.
+--> Write a quote inside twice: ''.
 
 select "abc from s;
 --> line 1:8: Syntax Error
 --> The quote " is not closed
---> A quote inside is written twice: "".
+--> Write a quote inside twice: "".
 
 select a /* from s;
 --> line 1:10: Syntax Error

@@ -65,7 +65,7 @@ def check_insert(stmt: ast.InsertValues, request: Request, catalog: Catalog) -> 
 
 @contextmanager
 def _failing(source: DataSource) -> Iterator[None]:
-    """Say of what is wrong with the values where they were to go.
+    """Name the source in what is wrong with the values for it.
 
     Raises: CannotInsert.
     """

@@ -151,7 +151,7 @@ class _Step:
             raise InvalidJoin(
                 "Invalid join order: table-stream joins are not supported; only stream-table "
                 f"joins. Got {left.source.name} {kind_of(self.join)} {self.new.source.name}.",
-                hint=f"The stream comes first: FROM {quote(self.new.source.name)} .. JOIN "
+                hint=f"Write the stream first: FROM {quote(self.new.source.name)} .. JOIN "
                 f"{quote(left.source.name)} ..",
             )
         self._check_windows(left, left_expr, right_expr)

@@ -114,7 +114,7 @@ class UnknownColumn(UnknownName):
 def _without_likeness(ref: ex.Ref, known: Sequence[str]) -> str:
     """Return the hint for a name that looks like none that is known."""
     if not known or (ref.source is None and quote(ref.name) != ref.name):
-        return f"A text stands in single quotes: {ident.string_literal(ref.name)}."
+        return f"Texts have single quotes: {ident.string_literal(ref.name)}."
     names = [quote(name) for name in known]
     return f"The columns are {ident.listed(names, 'and')}." if len(names) <= _FEW else ""
 
@@ -372,7 +372,7 @@ def of_value(node: ex.Expr, type_: SqlType, target: SqlType) -> str:
     if isinstance(node, ex.StringLit) and model.is_numeric(target) and _is_number(node.value):
         return _as_number((node, type_), target)
     if target == model.STRING and isinstance(node, ex.IntLit | ex.DecimalLit | ex.BoolLit):
-        return f"A text stands in single quotes: '{describe(node)}'."
+        return f"Texts have single quotes: '{describe(node)}'."
     return ""
 
 

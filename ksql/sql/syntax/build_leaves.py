@@ -92,7 +92,7 @@ class UnknownType(ParseError):
 
 
 class TypedLiteral(ParseError):
-    """A type before a text, where only DECIMAL may stand."""
+    """A type before a text; only DECIMAL can be there."""
 
     def __init__(self, name: str, text: str, span: Span) -> None:
         hint = f"CAST({text} AS {name}) makes one of a text." if name in model.PRIMITIVES else ""

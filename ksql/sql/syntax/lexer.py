@@ -152,7 +152,7 @@ def _unreadable(text: str, span: Span) -> ParseError:
         return ParseError(
             "Syntax Error",
             detail=f"The quote {character} is not closed",
-            hint=f"A quote inside is written twice: {character}{character}.",
+            hint=f"Write a quote inside twice: {character}{character}.",
             span=span,
         )
     if text.startswith("/*", span.start):

@@ -117,7 +117,7 @@ REFUSED = [
     (
         "DELETE FROM T WHERE ID = 3;",
         "Failed to delete a row of 'T'. Expected type STRING for field `ID` but got INTEGER(3)",
-        "A text stands in single quotes: '3'.",
+        "Texts have single quotes: '3'.",
     ),
     ("DELETE FROM T WHERE ID = NULL;", "The key column ID cannot be compared with NULL.", ""),
     (

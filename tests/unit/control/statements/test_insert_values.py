@@ -177,7 +177,7 @@ def test_request_for_tokens_gets_one_that_names_its_records():
 
 
 def test_rows_written_before_a_failure_are_named(monkeypatch):
-    world, written = World(SETUP), []
+    world, written = World(SETUP), list[object]()
     world.write("s", None, b"{}", 0)
     begin = world.begin
 
