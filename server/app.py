@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ksql.core import ServerSecret
+    from server.pulse import Pulse
     from server.service import Service
     from server.users import Users
 
@@ -113,14 +114,21 @@ SCRAPED: Final = frozenset(("/metrics", "/livez", "/readyz"))
 
 
 def create_metrics_app(
-    context: AppContext, access: Access, headers: tuple[Header, ...] = ()
+    context: AppContext,
+    access: Access,
+    headers: tuple[Header, ...] = (),
+    pulse: Pulse | None = None,
 ) -> FastAPI:
-    """Return the application of ``metrics.listeners``: it knows ``SCRAPED`` and no users."""
+    """Return the application of ``metrics.listeners``: it knows ``SCRAPED`` and no users.
+
+    ``pulse`` is that of the event loop for which /livez answers, if another one runs this.
+    """
     app = _application(context, openapi_url=None)
     app.add_middleware(Compression)
     _add_outer_layers(app, access, headers, SCRAPED)
+    app.state.pulse = pulse
     app.add_api_route("/metrics", metrics.own_metrics)
-    app.add_api_route("/livez", health.livez)
+    app.add_api_route("/livez", health.livez_beside)
     app.add_api_route("/readyz", health.readyz)
     return app
 

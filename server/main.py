@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ksql.control.statements import FILE
 from ksql.core import KsqlError, ServerSecret, Settings, freeze_objects, raise_limit
-from ksql.http import Access, HttpServer
+from ksql.http import Access, HttpServer, ServerThread
 from server.app import create_app, create_metrics_app
 from server.console import ENABLED
 from server.context import AppContext
@@ -39,6 +39,7 @@ from server.listeners import (
 from server.logs import FORMS, log_to_stderr
 from server.notify import notify
 from server.ownership import own_files
+from server.pulse import Pulse
 from server.settings import add_configuration, odd_properties, odd_variables, read_configuration
 from server.shutdown import LastResort, status_of
 from server.users import AUDIT, FileRenewal, Users, ignore_hangups
@@ -119,7 +120,8 @@ async def _serve(
     context = AppContext(
         service, "INITIALIZING", settings.number("ksql.healthcheck.interval.ms") / 1000
     )
-    rest, scraped = _servers(context, doors, users, settings)
+    loop = asyncio.get_running_loop()
+    rest, scraped = _servers(context, doors, users, settings, Pulse(loop))
     known = _known(doors, users)
     reach = {
         "REST": doors.rest.hosts,
@@ -127,7 +129,6 @@ async def _serve(
         REGISTRY: [registry_host(configuration)],
     }
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, _stop_or_die, stop, last)
     loop.add_signal_handler(
@@ -135,7 +136,7 @@ async def _serve(
     )
     service.on_lost = lambda: loop.call_soon_threadsafe(stop.set)
     answering = asyncio.gather(*(server.serve() for server in rest))
-    scraping = asyncio.gather(*(server.serve() for server in scraped))
+    scraped.start("metrics")
     try:
         ready = functools.partial(_say_ready, service, doors, reach, known, began)
         await _run(service, context, stop, ready)
@@ -145,7 +146,7 @@ async def _serve(
         await context.drain(DRAIN_S)
         await _ended(rest, answering)
         await _in_thread(service.stop)
-        await _ended(scraped, scraping)  # probes see a stop until its end
+        await asyncio.to_thread(scraped.stop)  # probes see a stop until its end
         context.release()
         for number in (*_SIGNALS, signal.SIGHUP):
             loop.remove_signal_handler(number)
@@ -159,9 +160,12 @@ async def _ended(servers: Sequence[HttpServer], answering: asyncio.Future[list[N
 
 
 def _servers(
-    context: AppContext, doors: _Doors, users: Users | None, settings: Settings
-) -> tuple[list[HttpServer], list[HttpServer]]:
-    """Return the servers of REST, and those of /metrics, which know no users."""
+    context: AppContext, doors: _Doors, users: Users | None, settings: Settings, pulse: Pulse
+) -> tuple[list[HttpServer], ServerThread]:
+    """Return the servers of REST, and those of /metrics, which know no users.
+
+    The latter have a thread of their own, so nothing that REST does delays a probe.
+    """
     headers = configured_headers(settings)
     app = create_app(
         context=context,
@@ -174,10 +178,10 @@ def _servers(
         headers=headers,
         audited=settings.text(AUDIT).lower() == "statements",
     )
-    scraped = create_metrics_app(context, Access.of(settings, doors.metrics.hosts), headers)
+    scraped = create_metrics_app(context, Access.of(settings, doors.metrics.hosts), headers, pulse)
     return (
         list(doors.rest.servers(app, GRACE_S, settings)),
-        list(doors.metrics.servers(scraped, GRACE_S, settings)),
+        ServerThread(doors.metrics.servers(scraped, GRACE_S, settings)),
     )
 
 

@@ -3,6 +3,9 @@
 At the limit, the connection that has been idle longest makes room for a new one. It is one of the
 same address, if that has its share already, else one of the address that has most. One whose client
 waits for an answer is never closed so; where there are only such, a new one is refused.
+
+A loop takes few new connections in one round, so those that are open are served between them.
+Of TLS handshakes, which cost most, only so many are under way that their work is bounded, too.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ MOST: Final = 10_000
 MOST_OF_ONE: Final = 5_000
 HEAD_S: Final = 10.0
 _MOST_CLOSING: Final = 500  # they are gone after the loop's next round
-_AT_ONCE: Final = 100
+_AT_ONCE: Final = 20
+_HANDSHAKES_AT_ONCE: Final = 4  # each costs a signature, a millisecond or two
+MOST_HANDSHAKES: Final = 256
 _NETWORK_BITS: Final = 64  # of an IPv6 address: one client has as many addresses as it likes
 
 
@@ -61,25 +66,32 @@ class Connection(socket.socket):
 
 
 class Listening(socket.socket):
-    """A socket that listens; with a ``table`` it takes what has room there."""
+    """A socket that listens; with a ``table`` it takes what has room there.
+
+    ``is_tls``: whether its connections begin with a handshake.
+    """
 
     table: Connections | None = None
+    is_tls = False
     _taken = 0
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Return the next connection that has room; close the others.
 
-        A loop takes so many in one round only: those that make room for them need a round to close.
+        A loop takes few in one round only. Open connections have their turn between two rounds, and
+        those that make room need one to close.
         Raises: BlockingIOError when there is none, or the round is over; OSError without
             descriptors.
         """
         if self.table is None:
             return super().accept()
-        while self._taken < _AT_ONCE:
+        while self._taken < (_HANDSHAKES_AT_ONCE if self.is_tls else _AT_ONCE):
             self._taken += 1
             accepted, address = super().accept()
             connection = Connection.of(accepted, self.table, client_of(address))
             if self.table.admit(connection):
+                if self.is_tls:
+                    self.table.handshake_begins(connection)
                 return connection, address
             connection.close()
         self._taken = 0
@@ -93,6 +105,7 @@ class Connections:
         self._most = most
         self._most_of_one = most_of_one
         self._by_client: dict[str, OrderedDict[int, Connection]] = {}
+        self._handshakes: OrderedDict[int, Connection] = OrderedDict()
         self._count = self._closing = 0
         self._crowded = LogThrottle()
 
@@ -119,8 +132,19 @@ class Connections:
         if mine is not None and id(connection) in mine:
             mine.move_to_end(id(connection))
 
+    def handshake_begins(self, connection: Connection) -> None:
+        """Take note that one has to do its handshake; beyond the bound the oldest gives up."""
+        self._handshakes[id(connection)] = connection
+        if len(self._handshakes) > MOST_HANDSHAKES:
+            self._close_one(self._handshakes.popitem(last=False)[1])
+
+    def handshake_ends(self, connection: Connection) -> None:
+        """Take note that one has done it."""
+        self._handshakes.pop(id(connection), None)
+
     def forget(self, connection: Connection) -> None:
         """Take note that one is closed."""
+        self.handshake_ends(connection)
         mine = self._by_client.get(connection.client)
         if mine is None or mine.pop(id(connection), None) is None:
             return
@@ -139,9 +163,13 @@ class Connections:
             _log.warning("connections_crowded", extra=extra)
         if idle is None:
             return False
-        self._closing += 1
-        idle.make_room()
+        self._close_one(idle)
         return True
+
+    def _close_one(self, connection: Connection) -> None:
+        if not connection.closing:
+            self._closing += 1
+            connection.make_room()
 
 
 def client_of(address: Any) -> str:

@@ -97,7 +97,7 @@ class HttpServer:
         table = Connections() if connections is None else connections
         for sock in self._sockets:
             if isinstance(sock, Listening):
-                sock.table = table
+                sock.table, sock.is_tls = table, tls is not None
         self._server = _Server(
             WebConfig(
                 WholeTargets(app),
@@ -114,7 +114,7 @@ class HttpServer:
                 ssl_context_factory=None if tls is None else lambda *_: tls,
             )
         )
-        self._thread: threading.Thread | None = None
+        self._thread: ServerThread | None = None
 
     async def serve(self) -> None:
         """Answer until ``end``, then until the running answers have ended."""
@@ -126,21 +126,55 @@ class HttpServer:
 
     def start(self, name: str) -> None:
         """Answer in a thread of that name; returns once connections are accepted."""
-        self._thread = in_background(name, self._run)
-        self._server.accepting.wait()
+        self._thread = ServerThread([self])
+        self._thread.start(name)
 
     def stop(self) -> None:
         """End the thread, the running answers first; harmless when there is none."""
-        self.end()
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
+
+    def await_accepting(self) -> None:
+        """Return once connections are accepted, or never will be."""
+        self._server.accepting.wait()
+
+    def give_up(self) -> None:
+        """Let nobody wait for a server that could not start."""
+        self._server.accepting.set()
+
+
+class ServerThread:
+    """Some servers in one event loop, which has a thread of its own."""
+
+    def __init__(self, servers: Sequence[HttpServer]) -> None:
+        self._servers = servers
+        self._thread: threading.Thread | None = None
+
+    def start(self, name: str) -> None:
+        """Answer in a thread of that name; returns once connections are accepted."""
+        if self._servers:
+            self._thread = in_background(name, self._run)
+        for server in self._servers:
+            server.await_accepting()
+
+    def stop(self) -> None:
+        """End the thread, the running answers first; harmless when there is none."""
+        for server in self._servers:
+            server.end()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
     def _run(self) -> None:
         try:
-            asyncio.run(self.serve())
+            asyncio.run(self._serve())
         finally:
-            self._server.accepting.set()  # a failed start must not leave ``start`` waiting
+            for server in self._servers:
+                server.give_up()
+
+    async def _serve(self) -> None:
+        await asyncio.gather(*(server.serve() for server in self._servers))
 
 
 _SCHEMES = (b"http://", b"https://")

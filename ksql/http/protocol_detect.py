@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uvicorn.protocols.utils import is_ssl
 
+from ksql.http.connections import connection_of
 from ksql.http.fast_http1 import Ordinary
 from ksql.http.http2 import PREFACE, Http2
 from ksql.http.read_sizes import keep_little, read_little
@@ -47,6 +48,9 @@ class EitherHttp(asyncio.Protocol):
         self._transport = transport
         if is_ssl(transport):
             keep_little(transport)
+            connection = connection_of(transport)
+            if connection is not None and connection.table is not None:
+                connection.table.handshake_ends(connection)
             chosen = transport.get_extra_info("ssl_object").selected_alpn_protocol()
             self._become(http2=chosen == "h2")
         else:

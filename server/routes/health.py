@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from ksql.control.statements import OMIT_NONE, Health
 from ksql.core import NotReady
 from server.answers.row_encoders import dumps
 from server.api import answers
 from server.dependencies import Context, JsonKind
+from server.pulse import Pulse
 from server.wire import JSON, to_wire
 
 router = APIRouter(tags=["server"])
@@ -105,6 +106,17 @@ async def ready(context: Context) -> Response:
 async def livez() -> Response:
     """Show that the event loop answers; nothing else is looked at."""
     return Response(b"{}", media_type=JSON, headers=_FRESH)
+
+
+async def livez_beside(request: Request) -> Response:
+    """Answer from another event loop for the one of REST.
+
+    Raises: LoopHangs.
+    """
+    pulse: Pulse | None = request.app.state.pulse
+    if pulse is not None:
+        pulse.check()
+    return await livez()
 
 
 @router.get("/readyz", responses=_READY)

@@ -7,12 +7,14 @@ import contextlib
 import errno
 import logging
 import socket
+import ssl
 import threading
 
 import pytest
+import trustme
 
 from ksql.http import connections as module
-from ksql.http.connections import Connection, Connections, Listening, client_of
+from ksql.http.connections import Connection, Connections, Listening, client_of, listen
 from ksql.http.http2 import PREFACE
 from tests.unit.http.clients import PATIENCE_S, hosted
 from tests.unit.http.test_idle import GET, HALF, late, opened, reading, to_the_end
@@ -85,6 +87,51 @@ def test_a_burst_is_taken_in_rounds(monkeypatch):
         await_true(
             "it is answered", lambda: answered(port)
         )  # one that finds none closed is refused
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_open_connections_have_their_turn_between_few_new_ones(monkeypatch, is_tls):
+    monkeypatch.setattr(module, "_AT_ONCE", 5)
+    monkeypatch.setattr(module, "_HANDSHAKES_AT_ONCE", 2)
+    with listen("127.0.0.1", 0) as sock, contextlib.ExitStack() as stack:
+        sock.table, sock.is_tls = Connections(), is_tls
+        for _ in range(6):
+            stack.enter_context(opened(sock.getsockname()[1]))
+        for _ in range(2 if is_tls else 5):
+            stack.enter_context(sock.accept()[0])
+        with pytest.raises(BlockingIOError):
+            sock.accept()
+        stack.enter_context(sock.accept()[0])  # in the next round
+
+
+def test_few_handshakes_are_under_way(monkeypatch):
+    """What they cost when all go on at once is bounded, too; connections that are open stay."""
+    monkeypatch.setattr(module, "MOST_HANDSHAKES", 3)
+    authority = trustme.CA()
+    speaking, trusting = (
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+        ssl.create_default_context(),
+    )
+    authority.issue_cert("127.0.0.1").configure_cert(speaking)
+    authority.configure_trust(trusting)
+    table = Connections()
+    with (
+        hosted(quick, speaking, head_s=3600, connections=table) as port,
+        contextlib.ExitStack() as stack,
+    ):
+
+        def shaken():
+            return stack.enter_context(
+                trusting.wrap_socket(opened(port), server_hostname="127.0.0.1")
+            )
+
+        ready = [shaken() for _ in range(5)]
+        waiting = [stack.enter_context(opened(port)) for _ in range(5)]
+        for sock in waiting[:2]:
+            assert to_the_end(sock) == b""
+        for sock in [*ready, shaken()]:
+            sock.sendall(GET)
+            assert b"<all>" in sock.recv(1 << 16)
 
 
 def test_waiting_client_is_not_cut_off():

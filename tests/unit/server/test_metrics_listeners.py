@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -14,6 +16,7 @@ from server.app import SCRAPED, create_metrics_app
 from server.context import AppContext
 from server.listeners import BadListener, PortInUse, open_doors, open_metrics
 from server.main import run_server
+from server.pulse import Pulse
 from tests.unit.server.fakes import FakeService
 from tests.unit.server.test_main import Files
 from tests.unit.server.web import ask
@@ -163,6 +166,79 @@ def test_a_stop_is_seen_there_until_its_end() -> None:
     run_server(configuration, lambda _configuration: Stopping())
     assert seen == {"/livez": 200, "/metrics": 200, "/readyz": 503, "reason": "stopping"}
     socket.create_server(("127.0.0.1", metrics)).close()
+
+
+class Stuck(FakeService):
+    """A service that keeps the event loop of REST until it is let go, from its ``info`` on."""
+
+    def __init__(self, rest, metrics):
+        super().__init__()
+        self.urls = {"rest": rest, "metrics": metrics}
+        self.is_stuck, self.go = threading.Event(), threading.Event()
+        self.seen = {}
+
+    def unready(self):
+        if threading.current_thread() is threading.main_thread() and not self.go.is_set():
+            self.is_stuck.set()
+            self.go.wait()
+        return super().unready()
+
+    def info(self):
+        with ThreadPoolExecutor(1) as other:
+            asked = other.submit(httpx.get, f"{self.urls['rest']}/readyz", timeout=60)
+            self.is_stuck.wait()
+            try:
+                for path in sorted(SCRAPED):
+                    answer = httpx.get(self.urls["metrics"] + path)
+                    self.seen[path] = answer.status_code
+            finally:
+                self.go.set()
+            self.seen["rest"] = asked.result().status_code
+        self.on_lost()
+        return super().info()
+
+
+def test_probes_and_scrapes_are_answered_while_the_loop_of_rest_is_stuck() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("", 0)) as other:
+        rest, metrics = (f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in (one, other))
+    service = Stuck(rest, metrics)
+    run_server({"listeners": rest, NAME: metrics}, lambda _configuration: service)
+    assert service.seen == {"/livez": 200, "/metrics": 200, "/readyz": 200, "rest": 200}
+
+
+class Loop:
+    """An event loop that runs what it was given when it turns."""
+
+    def __init__(self):
+        self.waiting = []
+
+    def call_soon_threadsafe(self, work):
+        self.waiting.append(work)
+
+    def turn(self):
+        while self.waiting:
+            self.waiting.pop()()
+
+
+def test_life_there_is_that_of_the_loop_of_rest() -> None:
+    """Else a probe would keep a process that answers nobody."""
+    loop, now = Loop(), [0.0]
+    pulse = Pulse(loop, lambda: now[0])
+    app = create_metrics_app(AppContext(FakeService()), Access(), pulse=pulse)
+
+    def status(at: float) -> int:
+        now[0] = at
+        answer = ask(FakeService(), "GET", "/livez", app=app)
+        if answer.status_code != 200:
+            assert "has not turned for" in answer.json()["message"]
+        return answer.status_code
+
+    assert [status(at) for at in (0.0, 29.9, 30.0, 90.0)] == [200, 200, 503, 503]
+    assert len(loop.waiting) == 1
+    loop.turn()
+    assert [status(at) for at in (91.0, 110.0)] == [200, 200]
+    loop.turn()
+    assert status(200.0) == 200
 
 
 def test_a_start_that_is_refused_leaves_no_listener_open() -> None:
