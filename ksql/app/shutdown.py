@@ -41,6 +41,8 @@ def end(
     killed.
     ``shared``: Spark keeps running for other services, so that batches must be finished.
     """
+    if runtime is not None:
+        runtime.begin_end()
     first, rest = closers[:1], closers[1:]
     calm = close_all(rest, _SHARED_STOP_S if shared else _STOP_S)
     if runtime is not None and not (calm and close_all([runtime.close], _PROCESS_STOP_S)):

@@ -141,6 +141,9 @@ STATE_METADATA_UNKNOWN: Final = ErrorRow(
 QUERY_START_FAILED: Final = ErrorRow(
     ServerError, "query {query_id} cannot be started", detail="{reason}"
 )
+START_CANCELLED: Final = ErrorRow(
+    ServerError, "query {query_id} is not started, as the server is being stopped"
+)
 SWITCH_CANCELLED: Final = ErrorRow(
     ServerError, "{query_id} was ended while its plan was being replaced"
 )

@@ -134,8 +134,8 @@ class Runner(Protocol):
     def stop(self, version: QueryVersion) -> None:
         """Stop at a batch boundary; the checkpoint stays. Unknown versions are fine."""
 
-    def stop_soon(self, versions: Iterable[QueryVersion]) -> None:
-        """Stop all of them within seconds; ``resume`` repeats a batch that takes longer."""
+    def stop_soon(self, versions: Iterable[QueryVersion], batch_s: float = 2.0) -> None:
+        """Stop all of them, at once; ``resume`` repeats a batch that takes longer than that."""
 
     def forget(self, version: QueryVersion) -> None:
         """Delete what a version that ended has left: checkpoint and state."""

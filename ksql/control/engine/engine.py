@@ -61,6 +61,7 @@ _log = logging.getLogger(__name__)
 MOST_GENERATIONS = 2**32 - 1
 KEEP: Final = "ksql.upgrade.keep.ms"
 _FIRST_BATCH_S: Final = 30.0
+_LAST_BATCH_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,14 +470,13 @@ class Engine:
             self._tidy()
 
     def stop(self) -> None:
-        """Stop all queries at a batch boundary; their checkpoints stay."""
+        """Stop all queries at once, each at a batch boundary; their checkpoints stay."""
         with self._lock:
             self._ended = True
             self._replacements.cancel_all("the end of the server")
             doubtful = self._doubt.prepared.changes if self._doubt is not None else ()
             new = [version for change in doubtful if (version := _begun(change)) is not None]
-            for version in {*self.catalog.versions, *new}:
-                self.runner.stop(version)
+            self.runner.stop_soon({*self.catalog.versions, *new}, _LAST_BATCH_S)
 
 
 def _begun(change: Change) -> QueryVersion | None:

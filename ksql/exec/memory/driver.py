@@ -191,7 +191,7 @@ class MemoryRunner:
         if query is not None:
             self._resting[version] = query
 
-    def stop_soon(self, versions: Iterable[QueryVersion]) -> None:
+    def stop_soon(self, versions: Iterable[QueryVersion], batch_s: float = 0.0) -> None:
         """Stop; the state stays."""
         for version in versions:
             self.stop(version)

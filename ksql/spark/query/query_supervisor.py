@@ -169,7 +169,7 @@ class QuerySupervisor:
             problem = failed
         with self._changed:
             self._launched()
-            if problem is not None and not self._ahead:
+            if problem is not None and not (self._ahead or self._stopped):
                 text = problem.text() if isinstance(problem, KsqlError) else ""
                 self._rest(failure(str(problem), text, "start"))
 

@@ -27,7 +27,7 @@ from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_metrics import free_bytes, progress_of
 from ksql.spark.query.spec import QueryLocation, QuerySpec, unheard
 from ksql.spark.query.start_offsets import StartOffsets
-from ksql.spark.query.stopping import stop_soon
+from ksql.spark.query.stopping import SOON_S, stop_soon
 from ksql.spark.query.switching import NewPlanHandle, Switching, SwitchInProgress, UnfinishedBatch
 from ksql.spark.task.trial_task import sample
 from ksql.sql.plan import follows_time
@@ -208,8 +208,8 @@ class SparkRunner:
         running = self.running.get(version)
         return () if running is None else (running,)
 
-    def stop_soon(self, versions: Iterable[QueryVersion]) -> None:
-        """Stop queries, all at once and within seconds.
+    def stop_soon(self, versions: Iterable[QueryVersion], batch_s: float = SOON_S) -> None:
+        """Stop queries, all at once.
 
         A batch that takes longer is interrupted. It is repeated when the query continues, in the
         same transaction's place where results are exact. Other statements wait meanwhile.
@@ -221,7 +221,7 @@ class SparkRunner:
         for version in ended:
             ending += self._ending(version)
             self.running.pop(version, None)
-        stop_soon(ending)
+        stop_soon(ending, batch_s)
         for version in ended:
             self._links.rest(version)
 

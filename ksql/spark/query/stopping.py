@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
     from ksql.spark.query.query_supervisor import QuerySupervisor
 
-_SOON_S: Final = 2.0
+SOON_S: Final = 2.0
 _INTERRUPT_S: Final = 2.0
 
 _log = logging.getLogger(__name__)
 
 
-def stop_soon(queries: Iterable[QuerySupervisor]) -> None:
-    """Stop the queries, each at the end of its batch if that comes soon; else it is interrupted.
+def stop_soon(queries: Iterable[QuerySupervisor], batch_s: float = SOON_S) -> None:
+    """Stop the queries, each at the end of its batch if that comes in time; else interrupt it.
 
     Neither the batch nor what Spark needs to interrupt it is waited for any longer.
     """
     stoppers = [
-        (one.query_id, in_background(f"stop {one.query_id}", partial(one.stop, timeout_s=_SOON_S)))
+        (one.query_id, in_background(f"stop {one.query_id}", partial(one.stop, timeout_s=batch_s)))
         for one in queries
     ]
-    deadline = time.monotonic() + _SOON_S + _INTERRUPT_S
+    deadline = time.monotonic() + batch_s + _INTERRUPT_S
     for query_id, stopper in stoppers:
         stopper.join(max(deadline - time.monotonic(), 0.0))
         if stopper.is_alive():

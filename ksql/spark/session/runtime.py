@@ -10,7 +10,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from ksql.core import QUERY_START_FAILED, STATE_NOT_COPIED, KsqlError
+from ksql.core import QUERY_START_FAILED, START_CANCELLED, STATE_NOT_COPIED, KsqlError
 from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.checkpoint.stateschema import KEY_COLUMN, STATE_NAME, VALUE_COLUMN
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _WATCH_S = 0.25
+_NAMED = 10  # queries in a line of the log
 _SWEEP_STARTS = 16
 _SWEEP_TURNS = 240  # of the watch: a minute
 
@@ -263,9 +264,15 @@ class SparkRuntime:
         with self._lock:
             return tuple(self._queries.values())
 
+    def begin_end(self) -> None:
+        """Start no query again: one that ends from now on has not failed."""
+        self._watch.end()
+        for query in self.queries():
+            query.disable()
+
     def close(self, *, graceful: bool = True) -> None:
         """Stop all queries, then Spark."""
-        self._watch.end()
+        self.begin_end()
         stoppers = [
             in_background(f"stop {query.query_id}", partial(query.stop, graceful=graceful))
             for query in self.queries()
@@ -276,8 +283,15 @@ class SparkRuntime:
         self._host.close()
 
     def kill(self) -> None:
-        """End Spark's process at once; what waits for it ends with an error."""
-        self._watch.end()
+        """End Spark's process at once; what waits for it ends with an error.
+
+        The last batch of a query that has not ended is repeated at the next start: they are logged.
+        """
+        self.begin_end()
+        left = [query.version.name for query in self.queries() if not query.stopped]
+        if left:
+            named = ", ".join(left[:_NAMED])
+            _log.warning("batches_cut_off", extra={"queries": len(left), "query_ids": named})
         self._host.kill()
 
     def _finish(self, query: StreamingQuery, timeout_s: float) -> bool:
@@ -326,6 +340,8 @@ class SparkRuntime:
         writer = self._taken(spec) or self._writer(spec)
         # Spark copies the session's settings while it starts a query
         with self._start_lock, scheduling_pool(self.session, spec.name, spec.weight):
+            if self._watch.stopping:  # many wait for their turn
+                raise START_CANCELLED(query_id=spec.query_id)
             self.session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
             self._starts += 1
             return writer.start()

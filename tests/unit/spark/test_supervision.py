@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+from ksql.core.errors import ServerError
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.spark.query.internals import batches_after, bound_batches
@@ -28,6 +30,10 @@ class Host:
     def __init__(self, settings) -> None:
         self.is_gone = True
         self.problem = None
+        self.killed = False
+
+    def kill(self) -> None:
+        self.killed = True
 
     def gone(self) -> bool:
         return self.is_gone
@@ -79,6 +85,43 @@ def test_another_error_is_reported_whether_or_not_the_process_ends(runtime, capl
     runtime.watch(Query(ZeroDivisionError()))
     runtime._supervise_all()
     assert [r.message for r in caplog.records] == ["supervision failed"]
+
+
+class Ending(Query):
+    """A query that runs until it is stopped."""
+
+    def __init__(self, number) -> None:
+        super().__init__(None)
+        self.version = QueryVersion(QueryId(f"CSAS_S_{number}"))
+        self.place = QueryLocation(self.version, "", Path(self.version.name))
+        self.starts_again = True
+
+    def disable(self) -> None:
+        self.starts_again = False
+
+
+def test_what_ends_while_the_service_ends_is_started_no_more(runtime, monkeypatch):
+    query = Ending(1)
+    runtime.watch(query)
+    runtime.begin_end()
+    assert not query.starts_again
+    monkeypatch.setattr(SparkRuntime, "_writer", lambda _self, _spec: "never started")
+    monkeypatch.setattr(Host, "session", None)
+    monkeypatch.setattr(module, "scheduling_pool", lambda *_: contextlib.nullcontext())
+    spec = QuerySpec(version=query.version, plan_json="{}", topics={}, checkpoint=Path())
+    with pytest.raises(ServerError, match="CSAS_S_1 is not started, as the server"):
+        runtime._launched(spec)
+
+
+def test_batches_that_are_cut_off_are_named(runtime, host, caplog):
+    queries = [Ending(number) for number in range(12)]
+    queries[0].stopped = True
+    for query in queries:
+        runtime.watch(query)
+    runtime.kill()
+    (line,) = caplog.records
+    assert (line.message, line.queries, host.killed) == ("batches_cut_off", 11, True)
+    assert line.query_ids == ", ".join(query.version.name for query in queries[1:11])
 
 
 @pytest.mark.parametrize("lost", LOST)

@@ -269,6 +269,16 @@ def test_a_restart_gives_the_same_catalog_and_starts_what_survived():
     assert again.runner.running == {}
 
 
+def test_a_stop_ends_all_queries_together():
+    """One after another took longer than a stop may, with sixty of them."""
+    it = world(S, COUNT, "CREATE STREAM O AS SELECT * FROM S;")
+    together = []
+    it.runner.stop_soon = lambda versions, batch_s: together.append((set(versions), batch_s))
+    it.engine.stop()
+    assert together == [(set(it.catalog.versions), 30.0)]
+    assert len(it.catalog.versions) == 2
+
+
 def test_watchers_are_reported_of_every_command():
     it = world()
     seen = []

@@ -329,6 +329,25 @@ def test_query_that_survives_its_stop_is_stopped_again(desk, monkeypatch):
 # --- topics that are not what it began with
 
 
+def test_a_start_that_the_stop_of_the_service_cuts_off_is_no_failure(desk):
+    begun, go = threading.Event(), threading.Event()
+
+    def launch(_spec):
+        begun.set()
+        assert go.wait(PATIENCE_S)
+        raise SparkRestarting("ended by signal 9")
+
+    desk.launch = launch
+    query = desk.query()
+    query.start_soon()
+    assert begun.wait(PATIENCE_S)
+    query.disable()
+    go.set()
+    query.await_first_attempt(PATIENCE_S)
+    assert desk.logged == []
+    assert query.status() == Status(State.STOPPED, ())
+
+
 def ended(query):
     query.await_first_attempt(5)
     return query.status()

@@ -30,11 +30,12 @@ from ksql.spark.query.preflight import Preflight
 from ksql.spark.query.query_supervisor import QuerySupervisor
 from ksql.spark.query.runner import SparkRunner
 from ksql.spark.query.spec import QueryDriver, RetryPolicy, RunnerContext, State
+from ksql.spark.query.stopping import stop_soon
 from ksql.spark.query.switching import BatchHalfWritten, SwitchRefused
 from ksql.spark.session.runtime import SparkRuntime
 from ksql.spark.task.trial_task import TrialFailed
 from tests.unit.world import World
-from tests.waits import await_true
+from tests.waits import PATIENCE_S, await_true
 
 OWNER = "_confluent-ksql-default_query_"
 
@@ -743,3 +744,16 @@ def test_a_permit_to_begin_anew_counts_once_for_each_version(tmp_path, query, la
         desk.runner.resume([version])
         status = desk.runner.running[version.version].status()
         assert "is missing" in str(status.last_error)
+
+
+def test_queries_end_at_the_same_time():
+    """Each waits for the others here, so one after another they would not end in time."""
+    together = threading.Barrier(3)
+    queries = [
+        SimpleNamespace(
+            query_id=f"q{number}", stop=lambda timeout_s: together.wait(timeout_s + PATIENCE_S)
+        )
+        for number in range(3)
+    ]
+    stop_soon(queries, PATIENCE_S)
+    assert not together.broken
