@@ -6,6 +6,7 @@ Source: ksqlDB developer guide, REST API, errors.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -18,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from ksql.control.statements import Entity, RequestFailed, masked
-from ksql.core import KsqlError, StatementError, TooManyRequests, excerpt
+from ksql.core import KsqlError, StatementError, TooManyRequests
 from server.wire import JSON, BadRequest, to_wire
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ BAD_REQUEST, BAD_STATEMENT = KsqlError.code, StatementError.code
 SERVER_ERROR = 50000
 LONGEST_MESSAGE = 20_000
 LONGEST_ECHO = 4_000
+LONGEST_ECHOES, SHORTEST_ECHO = 100_000, 200
+"""Of all statements together that were carried out before the one that failed."""
 DEFECT = "the server failed on its own account; see its log"
 
 
@@ -54,13 +57,13 @@ def body_of(error: Exception) -> dict[str, Any]:
         case RequestFailed(error=TooManyRequests() as limit, entities=()):
             return _generic(limit.code, limit.text())
         case RequestFailed():
-            text = masked(error.statement_text or getattr(error.error, "statement", ""))
+            text = error.statement_text or getattr(error.error, "statement", "")
             code = BAD_STATEMENT if error.error.code == BAD_REQUEST and text else error.error.code
             if text or code == BAD_STATEMENT:
                 return _statement_error(code, error.error.text(), text, error.entities)
             return _generic(code, error.error.text())
         case StatementError():
-            return _statement_error(error.code, error.text(), masked(error.statement), ())
+            return _statement_error(error.code, error.text(), error.statement, ())
         case KsqlError():
             return _generic(error.code, error.text())
         case _:
@@ -90,9 +93,24 @@ def _statement_error(
         "@type": "statement_error",
         "error_code": code,
         "message": _shortened(message),
-        "statementText": excerpt(text, LONGEST_ECHO),
-        "entities": to_wire(entities),
+        "statementText": _echo(text, LONGEST_ECHO),
+        "entities": [*_done(entities)],
     }
+
+
+def _echo(text: str, longest: int) -> str:
+    """Return the begin of a request's text, without secrets, and how much was left out."""
+    left_out = len(text) - longest
+    shown = masked(text[:longest])
+    return shown if left_out <= 0 else f"{shown}... ({left_out} more characters)"
+
+
+def _done(entities: tuple[Entity, ...]) -> Iterator[Any]:
+    """Yield what a refused request has done before; its texts are echoes, too."""
+    longest = max(SHORTEST_ECHO, min(LONGEST_ECHO, LONGEST_ECHOES // max(len(entities), 1)))
+    for entity in entities:
+        form: Any = to_wire(entity)
+        yield form | {"statementText": _echo(entity.statement_text, longest)}
 
 
 def streamed_body(error: Exception) -> dict[str, Any]:

@@ -13,13 +13,15 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from ksql.core import HIDDEN, is_secret, log_fields, without_secrets
+from ksql.core import hidden_if_secret, log_fields, without_secrets
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _INDENT: Final = "    "
 FORMS: Final = ("text", "json")
-_PLAIN: Final = re.compile(r"[^\s\"'=\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
-_NO_TEXT: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_UNSEEN: Final = r"\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+"""Controls, and marks that change how other characters are shown, or hide between them."""
+_PLAIN: Final = re.compile(rf"[^\s\"'=\\\x00-\x1f{_UNSEEN}]+")
+_NO_TEXT: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{_UNSEEN}]")
 
 
 class EventFormatter(logging.Formatter):
@@ -42,7 +44,7 @@ class EventFormatter(logging.Formatter):
         if self.service:
             given.setdefault("service", self.service)
         shown = "".join(f" {name}={_shown(name, value)}" for name, value in given.items())
-        return _indented(super().formatMessage(record) + shown)
+        return _indented(without_secrets(super().formatMessage(record)) + shown)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
         """Return the stack trace."""
@@ -50,9 +52,7 @@ class EventFormatter(logging.Formatter):
 
 
 def _shown(name: str, value: object) -> str:
-    if is_secret(name):
-        return HIDDEN
-    text = without_secrets(str(value))
+    text = hidden_if_secret(name, str(value))
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
@@ -93,9 +93,8 @@ class JsonFormatter(logging.Formatter):
 
 
 def _as_json(name: str, value: object) -> object:
-    if is_secret(name):
-        return HIDDEN
-    return value if isinstance(value, bool | int) else without_secrets(str(value))
+    shown = hidden_if_secret(name, str(value))
+    return value if isinstance(value, bool | int) and shown == str(value) else shown
 
 
 def log_to_stderr(level: str, form: str = "text") -> EventFormatter | JsonFormatter:

@@ -24,6 +24,7 @@ from typing import Final
 
 from ksql.core import (
     FUNCTION_PREFIX,
+    HIDDEN,
     PROPERTIES,
     STREAMS_PREFIX,
     KsqlError,
@@ -123,7 +124,7 @@ def _options(text: str) -> tuple[dict[str, str], list[str]]:
         if word.startswith("-D") and equals and _is_stated(name):
             options[name] = value
         else:
-            others.append(word.partition("=")[0])
+            others.append(word.partition("=")[0] if word.startswith("-") else HIDDEN)
     return options, others
 
 

@@ -79,7 +79,7 @@ else:
                 "BadRecord Headers LATEST_MS Millis Offset OutRecord QueryId RawRecord "
                 "Row Written application_id persistent_query_id"
             ),
-            "secrets": "HIDDEN LEDGER_PASSWORD is_secret password without_secrets",
+            "secrets": "HIDDEN LEDGER_PASSWORD hidden_if_secret is_secret password without_secrets",
             "spans": "Attributes OpenSpan Tracer begun_span finished_root finished_span trace_with "
             "within_span",
             "structs": "Form Structs form",

@@ -15,13 +15,20 @@ from ksql.core.errors import StartError
 
 HIDDEN: Final = "***"
 _NAMES: Final = re.compile(
-    r"password|passwd|passphrase|secret|token|credential|jaas|user\.info", re.IGNORECASE
+    r"password|passwd|passphrase|secret|token|credential|jaas|user\.info"
+    r"|ssl\.(?:keystore\.key|key\.pem)",
+    re.IGNORECASE,
 )
 _SCHEME: Final = "://"
 _URL: Final = re.compile(r"[^\s,'\"<>]++")
 _PARAMETER: Final = re.compile(r"[?&;][^=&;\s]*+=?")
 _SECRET_PARAMETER: Final = re.compile(r"password|passwd|secret|token|credential", re.IGNORECASE)
 _VALUE: Final = re.compile(r"[^&;\s,'\"]*+")
+_ASSIGNED: Final = re.compile(
+    r"""((?:password|passwd|passphrase|secret|user\.info)["']?+\s{0,9}+[=:]\s{0,9}+)"""
+    r"""(?:"[^"]++"?|'[^']++'?|[^\s"',;&]++)""",
+    re.IGNORECASE,
+)
 
 
 def is_secret(name: str) -> bool:
@@ -29,14 +36,20 @@ def is_secret(name: str) -> bool:
     return _NAMES.search(name) is not None
 
 
+def hidden_if_secret(name: str, value: str) -> str:
+    """Return the value of a property as it may be shown."""
+    return HIDDEN if is_secret(name) else without_secrets(value)
+
+
 def without_secrets(text: str) -> str:
     """Return a text with the users, passwords and secret parameters of its URLs hidden.
 
-    It takes time in proportion to the text, whatever that is: logs have texts of strangers.
+    What is assigned to a name that ends like one of a password is hidden, too, as in a line of
+    JAAS. It takes time in proportion to the text, whatever that is: logs have texts of strangers.
     """
-    if _SCHEME not in text:
-        return text
-    return _without_parameters(_URL.sub(lambda url: _without_user(url[0]), text))
+    if _SCHEME in text:
+        text = _without_parameters(_URL.sub(lambda url: _without_user(url[0]), text))
+    return _ASSIGNED.sub(rf"\1{HIDDEN}", text)
 
 
 def _without_user(url: str) -> str:

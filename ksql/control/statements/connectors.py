@@ -13,7 +13,7 @@ from ksql.control.statements import describe as sources
 from ksql.control.statements import entities as e
 from ksql.control.statements.masking import masked
 from ksql.control.statements.services import ConditionPending, Handlers, Request
-from ksql.core import HIDDEN, KsqlError, StatementError, excerpt, is_secret, without_secrets
+from ksql.core import KsqlError, StatementError, excerpt, hidden_if_secret
 from ksql.kafka.connect import (
     CLASS,
     UNREACHABLE,
@@ -249,10 +249,7 @@ def _config(stmt: ast.CreateConnector) -> dict[str, str]:
 
 def _shown(config: Mapping[str, str]) -> dict[str, str]:
     """Return a configuration without its secrets."""
-    return {
-        name: HIDDEN if is_secret(name) else without_secrets(value)
-        for name, value in config.items()
-    }
+    return {name: hidden_if_secret(name, value) for name, value in config.items()}
 
 
 def _exists(stmt: ast.CreateConnector, request: Request) -> e.WarningEntity:

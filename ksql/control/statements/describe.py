@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
-from ksql.core import UnknownName, application_id, near
+from ksql.core import UnknownName, application_id, hidden_if_secret, near
 from ksql.exec.dataflow import changes_sent, plan_of, time_counted
 from ksql.exec.dataflow.topology import stages, topology
 from ksql.functions import describe
@@ -344,7 +344,9 @@ def query_description(query: PersistentQuery, request: Request) -> e.QueryDescri
     return replace(
         described,
         topology=f"{described.topology}{kept}\n\n{spark}".rstrip(),
-        overridden_properties=dict(query.properties),
+        overridden_properties={
+            name: hidden_if_secret(name, value) for name, value in query.properties
+        },
         ksql_host_query_status={health.host or request.services.host: health.state},
         query_errors=errors,
         tasks_metadata=_tasks(query, request),

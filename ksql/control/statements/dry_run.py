@@ -89,7 +89,7 @@ def _answer(checked: CheckedStatement, request: Request) -> DryRun:
 def _answered(prepared: Prepared | None, request: Request) -> DryRun:
     """Return what a statement would do; a query that does not run yet has no id to be known by."""
     if prepared is None:
-        return DryRun(statement_text=request.text, message="")
+        return DryRun(statement_text=masked(request.text), message="")
     named = prepared.query_id
     is_new = named is not None and named not in request.engine.catalog.queries
     message = prepared.warning or prepared.message
@@ -98,7 +98,7 @@ def _answered(prepared: Prepared | None, request: Request) -> DryRun:
         report = UpgradeReport.of(prepared.verdict, None if is_new else named)
         report = replace(report, mode=prepared.mode)
     return DryRun(
-        statement_text=request.text,
+        statement_text=masked(request.text),
         message=message.removesuffix(f" with ID {named}") if is_new else message,
         query_id=None if is_new else named,
         upgrade=report,

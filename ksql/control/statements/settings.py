@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ksql.control.statements import entities as e
+from ksql.control.statements.masking import masked
 from ksql.core import (
     HIDDEN,
     PROPERTIES,
@@ -12,6 +13,7 @@ from ksql.core import (
     StatementError,
     canonical,
     excerpt,
+    hidden_if_secret,
     without_effect,
     without_secrets,
 )
@@ -31,7 +33,7 @@ def set_property(stmt: ast.SetProperty, request: Request) -> e.Entity | None:
     if not why:
         return None
     return e.WarningEntity(
-        statement_text=request.text,
+        statement_text=masked(request.text),
         message=f"The property '{excerpt(stmt.name)}' is accepted, but has no effect. {why}",
     )
 
@@ -51,10 +53,11 @@ def alter_system(stmt: ast.AlterSystem, _request: Request) -> None:
 
     Raises: StatementError.
     """
+    value = hidden_if_secret(stmt.name, stmt.value)
     raise StatementError(
         "ALTER SYSTEM requires 'ksql.runtime.feature.shared.enabled' to be true, "
         "but each query has a runtime of its own.",
-        hint=f"SET '{stmt.name}' = '{stmt.value}'; holds for the queries that are created next.",
+        hint=f"SET '{stmt.name}' = '{value}'; holds for the queries that are created next.",
         span=stmt.span,
     )
 

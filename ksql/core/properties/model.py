@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any, Final, Literal, get_args
 
 from ksql.core.errors import KsqlError, excerpt
-from ksql.core.secrets import HIDDEN, is_secret, without_secrets
+from ksql.core.secrets import hidden_if_secret
 
 LONG_MAX: Final = 2**63 - 1
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
@@ -49,7 +49,7 @@ class InvalidProperty(KsqlError):
     operator = True
 
     def __init__(self, name: str, value: str, expected: str) -> None:
-        shown = HIDDEN if is_secret(name) else excerpt(without_secrets(value))
+        shown = excerpt(hidden_if_secret(name, value))
         super().__init__(f"Invalid value {shown} for property {name}: expected {expected}")
 
 

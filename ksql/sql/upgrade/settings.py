@@ -8,7 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ksql.core import FUNCTION_PREFIX, PLAN_PROPERTIES, PROPERTIES, canonical, quote
+from ksql.core import (
+    FUNCTION_PREFIX,
+    PLAN_PROPERTIES,
+    PROPERTIES,
+    canonical,
+    hidden_if_secret,
+    quote,
+)
 from ksql.core.types import STRING, Format, KeyWindow, TimestampColumn, capabilities
 from ksql.functions import function_settings
 from ksql.sql.binder import bound as b
@@ -72,7 +79,7 @@ def notes(fresh: p.QueryPlan, plan: p.QueryPlan, stated: Collection[str] = ()) -
     """
     would, has = _settings_of(fresh), _settings_of(plan)
     return tuple(
-        f"{name} = {has[name]} (a new query would have {would[name]})"
+        "{} = {} (a new query would have {})".format(name, *_shown(name, has, would))
         for name in _differing(has, would)
         if name not in stated
     )
@@ -82,13 +89,17 @@ def compare(old: p.QueryPlan, new: p.QueryPlan) -> Iterator[Difference]:
     """Yield the settings that the request states and that are others than the running query's."""
     before, after = _settings_of(old), _settings_of(new)
     for name in _differing(before, after):
-        text = f"{before[name]} became {after[name]}"
+        text = " became ".join(_shown(name, before, after))
         kept = next(_kept(name, old, new), None)
         if kept is None:
             yield Difference("configuration", name, text, allowed=True)
         else:
             reason = f"{text}; {kept}, and the state holds what was computed before"
             yield Difference("topology", name, reason, allowed=False)
+
+
+def _shown(name: str, *sides: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(hidden_if_secret(name, side[name]) for side in sides)
 
 
 def _differing(a: dict[str, str], b: dict[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from ksql.control.statements.entities import Variables
 from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import KsqlError, StatementError
 from ksql.http.access import Access, BodyTooLong
@@ -104,6 +105,21 @@ def test_an_inserts_stream_may_be_long_but_not_its_lines():
     app = create_app(service, access=Access(max_body_bytes=LIMIT))
     refused_at_once = ask(service, "POST", "/inserts-stream", app=app, content=b"x" * 3_000)
     assert refused_at_once.status_code == 413
+
+
+def test_what_was_done_before_an_error_is_not_echoed_whole():
+    """A request of 10 MB that failed in its last statement was answered by all of its text."""
+    entity = Variables(statement_text="SHOW VARIABLES /*" + "x" * 240_000 + "*/;", variables=())
+    failed = RequestFailed(StatementError("no"), "DESCRIBE nope;", [entity] * 1_000)
+    body = body_of(failed)
+    assert len(body["entities"]) == 1_000
+    assert len(json.dumps(body["entities"])) < 500_000
+    assert body["entities"][0]["statementText"].endswith("x... (239820 more characters)")
+    short = Variables(statement_text="SHOW VARIABLES;", variables=())
+    body = body_of(RequestFailed(StatementError("no"), "DESCRIBE nope;", [short, entity]))
+    texts = [each["statementText"] for each in body["entities"]]
+    assert texts[0] == short.statement_text
+    assert texts[1].startswith(entity.statement_text[:LONGEST_ECHO] + "... (")
 
 
 def test_errors_echo_an_excerpt_only():
