@@ -1,6 +1,6 @@
 """Whether an event loop still turns, seen from another thread.
 
-Probes that have a loop of their own would else answer for a server that hangs.
+Probes with a loop of their own would otherwise answer for a server that hangs.
 """
 
 from __future__ import annotations

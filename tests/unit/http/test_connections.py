@@ -105,7 +105,7 @@ def test_open_connections_have_their_turn_between_few_new_ones(monkeypatch, is_t
 
 
 def test_few_handshakes_are_under_way(monkeypatch):
-    """What they cost when all go on at once is bounded, too; connections that are open stay."""
+    """Their cost when all continue at once is bounded, too; connections that are open stay."""
     monkeypatch.setattr(module, "MOST_HANDSHAKES", 3)
     authority = trustme.CA()
     speaking, trusting = (

@@ -1,4 +1,4 @@
-"""What strangers send is quoted in one line of the log, in both forms: no text forges an event."""
+"""The log quotes the texts of strangers in one line, in both forms: none of them forges an event."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shown(records: list[logging.LogRecord]) -> list[str]:
 
 
 def check(records: list[logging.LogRecord]) -> None:
-    """Refuse what is no event of its own, and what a terminal would not show as it stands."""
+    """Refuse lines that look like another event, and characters that a terminal obeys."""
     assert records
     for text in shown(records):
         first, *rest = text.split("\n")

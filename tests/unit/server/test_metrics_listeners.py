@@ -185,7 +185,7 @@ class Stuck(FakeService):
 
     def info(self):
         with ThreadPoolExecutor(1) as other:
-            asked = other.submit(httpx.get, f"{self.urls['rest']}/readyz", timeout=60)
+            answer_of_rest = other.submit(httpx.get, f"{self.urls['rest']}/readyz", timeout=60)
             self.is_stuck.wait()
             try:
                 for path in sorted(SCRAPED):
@@ -193,7 +193,7 @@ class Stuck(FakeService):
                     self.seen[path] = answer.status_code
             finally:
                 self.go.set()
-            self.seen["rest"] = asked.result().status_code
+            self.seen["rest"] = answer_of_rest.result().status_code
         self.on_lost()
         return super().info()
 
