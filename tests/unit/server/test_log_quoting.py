@@ -1,4 +1,4 @@
-"""The log quotes the texts of strangers in one line, in both forms: none of them forges an event."""
+"""The log quotes the texts of strangers in one line, in both forms: none forges an event."""
 
 from __future__ import annotations
 
