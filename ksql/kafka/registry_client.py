@@ -20,6 +20,7 @@ from ksql.formats import (
     SchemaNotFound,
     SchemaRejected,
 )
+from ksql.kafka.registry_session import BoundedSession
 
 T = TypeVar("T")
 _SERVER_ERROR: Final = 500
@@ -79,6 +80,9 @@ class ConfluentRegistry:
         self._url = settings.url
         options = {**dict(settings.options), "timeout": timeout_s, "max.retries": retries}
         self._client = SchemaRegistryClient({"url": settings.url, **options})
+        rest = self._client._rest_client  # noqa: SLF001 - no public way
+        rest.session.close()
+        rest.session = BoundedSession(rest.verify, rest.auth, timeout_s)  # type: ignore[assignment]
         self._by_id: dict[int, Schema] = {}
 
     def by_id(self, schema_id: int) -> Schema:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -167,3 +170,58 @@ def test_settings():
     )
     assert settings_ == RegistrySettings("http://a:8081", (("basic.auth.user.info", "u:p"),))
     assert registry_of(settings_) is registry_of(RegistrySettings(settings_.url, settings_.options))
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+
+
+@contextlib.contextmanager
+def odd_registry(begin, piece=b"", pause_s=0.0, *, closes=False):
+    """A registry that sends a begin, and then a piece again and again, or nothing, or ends."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stop = threading.Event()
+
+        def answer() -> None:
+            client, _ = listening.accept()
+            with client, contextlib.suppress(OSError):
+                client.recv(1 << 16)
+                client.sendall(begin)
+                while not closes and not stop.wait(pause_s):
+                    client.sendall(piece)
+
+        with ThreadPoolExecutor(1) as pool:
+            answered = pool.submit(answer)
+            try:
+                yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            finally:
+                stop.set()
+                answered.result()
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece", "pause_s", "closes", "why"),
+    [
+        (b"", b"", 0.01, False, "did not answer within 0.5 s"),
+        (HEAD[:20], b"x", 0.01, False, "did not answer within 0.5 s"),
+        (HEAD + b"content-length: 9000\r\n\r\n[", b" ", 0.01, False, "did not answer within 0.5 s"),
+        (HEAD + b"content-length: 9000\r\n\r\n[", b"", 0.0, True, "peer closed connection"),
+        (
+            HEAD + b"content-length: 99999999\r\n\r\n",
+            b" " * 9_000,
+            0.0,
+            False,
+            "more than 90000 bytes",
+        ),
+    ],
+)
+def test_a_registry_that_stops_in_the_middle_of_its_answer(
+    monkeypatch, begin, piece, pause_s, closes, why
+):
+    """A byte now and then kept a statement for ever, and an endless answer filled the memory."""
+    monkeypatch.setattr("ksql.kafka.registry_session.MOST_BYTES", 90_000)
+    limit_s = 30.0 if "bytes" in why or closes else 0.5
+    with odd_registry(begin, piece, pause_s, closes=closes) as url:
+        registry = ConfluentRegistry(RegistrySettings(url), timeout_s=limit_s, retries=0)
+        with pytest.raises(RegistryUnreachable) as caught:
+            registry.latest("t-value")
+    assert why in caught.value.text()
