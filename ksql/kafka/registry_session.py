@@ -38,8 +38,8 @@ class BoundedSession:
     def request(self, method: str, url: str, **more: Any) -> Any:
         """Return the whole answer.
 
-        Raises: AnswerTooSlow, AnswerTooLong; httpx.TransportError, after which the client tries
-            again.
+        Raises: AnswerTooSlow, AnswerTooLong; and errors of the library's transport, after which
+            the client tries again.
         """
         return asyncio.run(self._answer(method, url, more))
 
