@@ -285,13 +285,13 @@ class SparkRuntime:
     def kill(self) -> None:
         """End Spark's process at once; what waits for it ends with an error.
 
-        The last batch of a query that has not ended is repeated at the next start: they are logged.
+        Queries that have not ended are logged: a batch under way is repeated at the next start.
         """
         self.begin_end()
         left = [query.version.name for query in self.queries() if not query.stopped]
         if left:
             named = ", ".join(left[:_NAMED])
-            _log.warning("batches_cut_off", extra={"queries": len(left), "query_ids": named})
+            _log.warning("queries_cut_off", extra={"queries": len(left), "query_ids": named})
         self._host.kill()
 
     def _finish(self, query: StreamingQuery, timeout_s: float) -> bool:

@@ -30,6 +30,7 @@ MADE_BY_US = {
     "ksql/control/statements/masking.py": "quotes and words of the language, none tried twice",
     "ksql/sql/syntax/lexer.py": "the grammar's words",
     "ksql/spark/query/cut_over.py": "escaped names of queries",
+    "server/logs.py": "ranges of characters",
     "server/cli/commands.py": "the terminal's commands",
     "server/cli/rebuild_bar.py": "words of the language, and a name as it has it",
     "server/cli/migrations/statements.py": "words of the language, and names as it has them",

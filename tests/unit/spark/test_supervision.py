@@ -113,14 +113,14 @@ def test_what_ends_while_the_service_ends_is_started_no_more(runtime, monkeypatc
         runtime._launched(spec)
 
 
-def test_batches_that_are_cut_off_are_named(runtime, host, caplog):
+def test_queries_that_are_cut_off_are_named(runtime, host, caplog):
     queries = [Ending(number) for number in range(12)]
     queries[0].stopped = True
     for query in queries:
         runtime.watch(query)
     runtime.kill()
     (line,) = caplog.records
-    assert (line.message, line.queries, host.killed) == ("batches_cut_off", 11, True)
+    assert (line.message, line.queries, host.killed) == ("queries_cut_off", 11, True)
     assert line.query_ids == ", ".join(query.version.name for query in queries[1:11])
 
 
