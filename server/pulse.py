@@ -1,6 +1,6 @@
-"""Whether an event loop still turns, seen from another thread.
+"""Watches from another thread whether an event loop still turns.
 
-Probes with a loop of their own would otherwise answer for a server that hangs.
+Else probes that another loop answers would say that a server lives which hangs.
 """
 
 from __future__ import annotations

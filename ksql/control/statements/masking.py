@@ -1,6 +1,6 @@
 """Hides the values of connectors' configurations in texts of statements, as ksqlDB does.
 
-Values of properties that hold secrets are hidden as well, as in ``SET 'ssl.key.password'='..'``.
+It hides secrets of other statements, too, as in ``SET 'ssl.key.password'='..'``.
 
 It works on tokens, in time that grows with the text's length. The text need not be one that can be
 parsed: an error shows the statement, too.
