@@ -748,12 +748,12 @@ def test_a_permit_to_begin_anew_counts_once_for_each_version(tmp_path, query, la
 
 def test_queries_end_at_the_same_time():
     """Each waits for the others here, so one after another they would not end in time."""
-    together = threading.Barrier(3)
+    together = threading.Barrier(12)
     queries = [
         SimpleNamespace(
             query_id=f"q{number}", stop=lambda timeout_s: together.wait(timeout_s + PATIENCE_S)
         )
-        for number in range(3)
+        for number in range(12)
     ]
     stop_soon(queries, PATIENCE_S)
     assert not together.broken
