@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SOON_S: Final = 2.0
 _INTERRUPT_S: Final = 2.0
 _AT_ONCE: Final = 8
-_TURN_S: Final = 0.05
+_TURN_S: Final = 0.25
 
 _log = logging.getLogger(__name__)
 
