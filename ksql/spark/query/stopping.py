@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SOON_S: Final = 2.0
 _INTERRUPT_S: Final = 2.0
 _AT_ONCE: Final = 8
-_TURN_S: Final = 0.25
+_TURN_S: Final = 0.02
 
 _log = logging.getLogger(__name__)
 
@@ -26,9 +26,8 @@ _log = logging.getLogger(__name__)
 def stop_soon(queries: Iterable[QuerySupervisor], batch_s: float = SOON_S) -> None:
     """Stop the queries, each at the end of its batch if that comes in time; else interrupt it.
 
-    Neither the batch nor what Spark needs to interrupt it is waited for any longer. Few begin at
-    the same time: sixty threads that ask Spark together keep one another from ending at all. One
-    that waits for its batch delays the next one by a moment only.
+    Neither the batch nor what Spark needs to interrupt it is waited for any longer. Few begin in the
+    same moment, as each asks Spark a lot at first. One that waits delays the next by a moment only.
     """
     turns = threading.Semaphore(_AT_ONCE)
 
