@@ -9,8 +9,6 @@ import contextlib
 import json
 import time
 from contextlib import contextmanager
-from functools import lru_cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -54,13 +52,11 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
     jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     try:
         inner = execution.streamingQuery()
-        cancelled = _class_of(jvm, "java.util.concurrent.CancellationException")
-        end = cancelled("stopped between two batches")
+        end = jvm.java.util.concurrent.CancellationException("stopped between two batches")
         inner.errorNotifier().markError(end)
         deadline = time.monotonic() + timeout_s
-        rest = _class_of(jvm, "ksql.Rest")
         while True:
-            rest.release(query.name)  # each time: it may have begun to rest meanwhile
+            jvm.ksql.Rest.release(query.name)  # each time: it may have begun to rest meanwhile
             if inner.awaitTermination(_ms(min(deadline - time.monotonic(), _LOOK_S))):
                 return True
             if _sleeps(query):
@@ -70,12 +66,6 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
                 return False
     except StreamingQueryException:
         return True  # the end that was set, or one that came before
-
-
-@lru_cache(maxsize=8)
-def _class_of(jvm: Any, name: str) -> Any:
-    """Return a class of Java; Spark's loader looks through all jars for each package before it."""
-    return attrgetter(name)(jvm)
 
 
 def interrupt(query: StreamingQuery, spec: QuerySpec | None) -> None:

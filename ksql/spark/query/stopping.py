@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 def stop_soon(queries: Iterable[QuerySupervisor], batch_s: float = SOON_S) -> None:
     """Stop the queries, each at the end of its batch if that comes in time; else interrupt it.
 
-    Neither the batch nor what Spark needs to interrupt it is waited for any longer. Few begin in the
-    same moment, as each asks Spark a lot at first. One that waits delays the next by a moment only.
+    Neither the batch nor what Spark needs to interrupt it is waited for any longer. Few begin in
+    the same moment, as each asks Spark much at first. One that waits delays the next a moment.
     """
     turns = threading.Semaphore(_AT_ONCE)
 
