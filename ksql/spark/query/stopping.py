@@ -27,7 +27,7 @@ def stop_soon(queries: Iterable[QuerySupervisor], batch_s: float = SOON_S) -> No
     """Stop the queries, each at the end of its batch if that comes in time; else interrupt it.
 
     Neither the batch nor what Spark needs to interrupt it is waited for any longer. Few begin in
-    the same moment, as each asks Spark much at first. One that waits delays the next a moment.
+    the same moment, as each asks Spark much at first. A query that waits delays the next a moment.
     """
     turns = threading.Semaphore(_AT_ONCE)
 
