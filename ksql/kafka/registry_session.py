@@ -44,7 +44,7 @@ class BoundedSession:
         return asyncio.run(self._answer(method, url, more))
 
     def close(self) -> None:
-        """Nothing is open: each request has closed its connection."""
+        """Do nothing: each request has closed its connection."""
 
     async def _answer(self, method: str, url: str, more: dict[str, Any]) -> Any:
         content = bytearray()

@@ -54,7 +54,8 @@ def pack_records(
 ) -> bytes:
     """Return one chunk of records, in their order; all are a table's changes, or none is.
 
-    Of ``combined`` ones, which have lanes, some may stand for several: these have a state as the old row, and no row.
+    Of ``combined`` ones, which have lanes, some may stand for several: these have no
+    row, and a state as the old one.
     """
     (
         ports,
