@@ -6,6 +6,7 @@ import json
 
 import httpx
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.kafka.records import produce, unique
 from tests.kafka.servers import DELIMITED, EARLIEST, V1_JSON, Refused
@@ -303,14 +304,20 @@ def test_a_query_belongs_to_another_endpoint(http):
     assert body["error_code"] == 40002
 
 
-def test_statements_executed_before_the_failure_are_listed(http):
+def test_statements_executed_before_the_failure_are_listed(server, http):
+    """Only Kafka knows that a topic takes no record without a key."""
     name = unique("done").upper()
+    topic = NewTopic(name, 1, 1, config={"cleanup.policy": "compact"})
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    admin.create_topics([topic])[name].result(PATIENCE_S)
+    await_true(name, lambda: name in str(http.one("SHOW ALL TOPICS;")))
     body = http.refused(
-        f"CREATE TYPE {name} AS INT; INSERT INTO {ORDERS} (K, AMOUNT) VALUES (1, 2);"
+        f"CREATE STREAM {name} (K STRING KEY, A INT) "
+        f"WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON'); INSERT INTO {name} (A) VALUES (2);"
     )
     assert body["statementText"].startswith("INSERT")
     assert [entity["@type"] for entity in body["entities"]] == ["currentStatus"]
-    assert name in http.one("SHOW TYPES;")["types"]
+    assert name in {each["name"] for each in http.one("SHOW STREAMS;")["streams"]}
 
 
 def test_a_request_with_a_fault_in_the_sandbox_executes_nothing(http):
