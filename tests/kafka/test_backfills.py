@@ -89,9 +89,8 @@ def test_a_count_knows_records_that_kafka_has_lost(server, http, settings):
     await_true("the former rows", lambda: rows(bootstrap, table) == former)
 
 
-@pytest.mark.parametrize(
-    "point", [*(pytest.param(p, marks=pytest.mark.proof) for p in BACKFILL[:-1]), BACKFILL[-1]]
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("point", BACKFILL)
 def test_killed_in_a_backfill(broker, runtime, tmp_path, point):
     bootstrap, service_id = broker.bootstrap, unique("crash") + "_"
     source, table = unique("in").upper(), unique("cnt").upper()

@@ -6,7 +6,8 @@ import json
 
 import httpx
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tests.kafka.records import produce, unique
 from tests.kafka.servers import DELIMITED, EARLIEST, V1_JSON, Refused
