@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from ksql.control.statements import Entity, RequestFailed, masked
-from ksql.core import KsqlError, StatementError, TooManyRequests
+from ksql.core import KsqlError, StatementError, TooManyRequests, excerpt
 from server.wire import JSON, BadRequest, to_wire
 
 log = logging.getLogger(__name__)
@@ -100,9 +100,7 @@ def _statement_error(
 
 def _echo(text: str, longest: int) -> str:
     """Return the begin of a request's text, without secrets, and how much was left out."""
-    left_out = len(text) - longest
-    shown = masked(text[:longest])
-    return shown if left_out <= 0 else f"{shown}... ({left_out} more characters)"
+    return masked(text[:longest]) + excerpt(text, longest)[longest:]
 
 
 def _done(entities: tuple[Entity, ...]) -> Iterator[Any]:

@@ -140,7 +140,7 @@ class HttpServer:
         self._server.accepting.wait()
 
     def give_up(self) -> None:
-        """Let nobody wait for a server that could not start."""
+        """End the wait for connections: the server could not start."""
         self._server.accepting.set()
 
 

@@ -30,7 +30,7 @@ class Writer:
             {"bootstrap.servers": bootstrap, "transactional.id": self.topic, "linger.ms": 0}
         )
         self._producer.init_transactions(PATIENCE_S)
-        # Kafka compacts behind a record that is much younger: it has begun another segment
+        # After a much later record Kafka begins another segment, and compacts the former one
         self.start_ms = self._latest_ms = int(time.time() * 1000) - 60_000
 
     def begin(self, *keys, value=b'{"S":"Quay"}'):

@@ -41,10 +41,7 @@ class CannotInsert(StatementError):
 
 def insert_values(stmt: ast.InsertValues, request: Request) -> None:
     """Write the record and wait for its acknowledgement."""
-    with placed(stmt.target):
-        check_count(stmt.columns, stmt.values, stmt.places)
-        source = target(stmt.name, request)
-        columns = _columns(stmt, source)
+    source, columns = _destination(stmt, request)
     with _failing(source), placed(stmt.target), meter.statement():
         record = _record(stmt, source, columns, request)
     request.wrote(request.services.writer.begin(source.topic, *record).wait())
@@ -55,12 +52,22 @@ def check_insert(stmt: ast.InsertValues, request: Request, catalog: Catalog) -> 
 
     Raises: StatementError.
     """
-    with placed(stmt.target), meter.statement():
-        check_count(stmt.columns, stmt.values, stmt.places)
-        source = target(stmt.name, request, catalog)
-        columns = _columns(stmt, source)
+    source, columns = _destination(stmt, request, catalog)
     with _failing(source), placed(stmt.target), meter.statement():
         _row(stmt, source, columns, request)
+
+
+def _destination(
+    stmt: ast.InsertValues, request: Request, catalog: Catalog | None = None
+) -> tuple[DataSource, Sequence[Column]]:
+    """Return the source and the columns that a row is for; ``catalog`` as in ``target``.
+
+    Raises: StatementError.
+    """
+    with placed(stmt.target):
+        check_count(stmt.columns, stmt.values, stmt.places)
+        source = target(stmt.name, request, catalog)
+        return source, _columns(stmt, source)
 
 
 @contextmanager
