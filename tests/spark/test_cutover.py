@@ -393,8 +393,9 @@ def test_a_query_that_was_ended_within_its_batch_writes_no_more(site):
     def written():
         return sum(site.desk.ends(site.sink).get(site.sink, {}).values())
 
-    await_true("it writes", lambda: written() > 0)
     running = site.runner.running[query.version]
+    assert running.await_first_attempt(60)  # its first records may come before its start is over
+    await_true("it writes", lambda: written() > 0)
     running.lock_start()
     assert running.interrupt()
     time.sleep(1.0)  # a look at the right, and what was sent before

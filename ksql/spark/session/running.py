@@ -44,6 +44,7 @@ class WatchedQuery:
         self._query = query
         self._why = why
         self._active_until = 0.0
+        self._ends = False
 
     def __getattr__(self, name: str) -> Any:
         """Pass on everything that can fail only as Spark's own query does."""
@@ -52,7 +53,7 @@ class WatchedQuery:
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
         """Whether it runs; Spark is not asked right after it has named it."""
-        if time.monotonic() < self._active_until:
+        if not self._ends and time.monotonic() < self._active_until:
             return True
         try:
             return bool(self._query.isActive)
@@ -82,8 +83,8 @@ class WatchedQuery:
         self._active_until = time.monotonic() + _ACTIVE_S
 
     def note_ending(self) -> None:
-        """Ask Spark from now on: it may have been ended."""
-        self._active_until = 0.0
+        """Ask Spark from now on: it may have ended after a look that still named it."""
+        self._ends = True
 
     def stop(self) -> None:
         """End it; with its JVM it has ended already."""

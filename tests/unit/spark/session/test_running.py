@@ -103,6 +103,14 @@ def test_one_that_was_stopped_is_asked_although_it_was_named_before(clock):
     assert not watched.isActive
 
 
+def test_one_that_was_stopped_is_over_although_a_look_from_before_names_it_afterwards(clock):
+    queries, launched = RunningQueries(), Launched()
+    watched = queries.add(launched, lambda: "")
+    watched.stop()
+    queries.note_active(session_with("run-1"))
+    assert not watched.isActive
+
+
 def test_a_query_that_nobody_holds_is_forgotten(clock):
     queries = RunningQueries()
     queries.add(Launched(), lambda: "")
