@@ -70,7 +70,7 @@ else:
             ),
             "files": "Trash TrashEntry WatchedFiles directory sync_folder write_atomically",
             "ident": (
-                "Kind RESERVED SURE did_you_mean listed near quote quote_always seeing similar "
+                "Kind RESERVED did_you_mean listed near quote quote_always seeing similar "
                 "string_literal visible"
             ),
             "process_tuning": "no_cycle_search raise_limit freeze_objects",

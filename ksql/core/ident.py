@@ -51,16 +51,23 @@ def listed(names: Sequence[str], word: str) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
-SURE: Final = 0.9
-"""The share of letters in common of two names that are almost surely one, mistyped."""
+_LIKELY: Final = 0.65
+"""The share of letters in common of two names that may be one, mistyped; STATUS is not TAGS."""
+
+_SURE: Final = 0.9
+"""That of two names that are almost surely one."""
 
 
-def near(name: str, known: Iterable[str], count: int = 1, least: float = 0.6) -> tuple[str, ...]:
+def near(
+    name: str, known: Iterable[str], count: int = 1, least: float = _LIKELY
+) -> tuple[str, ...]:
     """Return the known names that look most like ``name``, best first, quoted if need be."""
     return tuple(map(quote, similar(name, known, count, least)))
 
 
-def similar(name: str, known: Iterable[str], count: int = 1, least: float = 0.6) -> tuple[str, ...]:
+def similar(
+    name: str, known: Iterable[str], count: int = 1, least: float = _LIKELY
+) -> tuple[str, ...]:
     """Return the known names that look most like ``name``, best first and as they are.
 
     A mere difference of case counts; ``least`` is the share of letters in common, from 0 to 1.
@@ -70,13 +77,13 @@ def similar(name: str, known: Iterable[str], count: int = 1, least: float = 0.6)
     return tuple(by_upper[upper] for upper in matches)
 
 
-def did_you_mean(name: str, known: Iterable[str], least: float = 0.6) -> str:
+def did_you_mean(name: str, known: Iterable[str], *, sure: bool = False) -> str:
     """Return the hint for a name that is not known; empty if no known one looks like it.
 
-    ``SURE`` is the ``least`` for statements that end something: who follows the hint unseen must
-    not end another thing.
+    ``sure`` is for statements that end something: who follows the hint unseen must not end another
+    thing.
     """
-    close = near(name, known, least=least)
+    close = near(name, known, least=_SURE if sure else _LIKELY)
     return f"Did you mean {close[0]}?" if close else ""
 
 

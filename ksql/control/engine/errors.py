@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ksql.core import PREPARING, SURE, ParseError, StatementError, did_you_mean, excerpt, quote
+from ksql.core import PREPARING, ParseError, StatementError, did_you_mean, excerpt, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,7 +52,7 @@ class DoesNotExist(StatementError):
         self, fact: str, name: str = "", known: Iterable[str] = (), *, ends: bool = False
     ) -> None:
         """Take ``ends`` for a statement that ends or stops the thing of that name."""
-        super().__init__(fact, hint=did_you_mean(name, known, SURE if ends else 0.6))
+        super().__init__(fact, hint=did_you_mean(name, known, sure=ends))
 
 
 class OtherKind(StatementError):
