@@ -120,6 +120,18 @@ def test_packages_are_installed_from_the_locks_with_their_hashes(project, monkey
     assert bootstrap.packages_are_current()
 
 
+def test_packages_are_compiled_but_for_what_does_not_compile(project, monkeypatch):
+    monkeypatch.setattr(bootstrap, "venv_python", lambda: Path(sys.executable))
+    packages = project / ".venv" / "lib" / "python3" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "module.py").write_text("A = 1\n")
+    (packages / "template.py").write_text("class {{ name }}: ...\n")
+    with bootstrap.compile_packages():
+        pass
+    (compiled,) = packages.rglob("*.pyc")
+    assert compiled.name.startswith("module.")
+
+
 def test_a_broken_environment_is_seen(project):
     assert not bootstrap._venv_fits()
     program(project, ".venv/bin/python", "exit 1")
