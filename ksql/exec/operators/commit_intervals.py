@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 COMMIT_INTERVAL: Final = "commit.interval.ms"
+_timestamp = itemgetter(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,10 @@ def by_time(changes: Iterable[Record], begin: int) -> list[Record]:
     """Return the changes of an interval in the order of their times.
 
     That is their order among those of other tasks, too: it becomes their sequence key. A change
-    that is older than the interval stays in it.
+    that is older than the interval stays in it, and comes before those that are not.
     """
-    placed = [change._replace(sequence_key=max(change.timestamp, begin)) for change in changes]
-    placed.sort(key=sequence_key_of)
-    return placed
+    ordered = sorted(changes, key=_timestamp)
+    return [change._replace(sequence_key=max(change.timestamp, begin)) for change in ordered]
 
 
 class IntervalStates(Generic[Item]):

@@ -64,6 +64,8 @@ OTHERS = [
     "SELECT K, COUNT(*) AS C FROM S WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY K EMIT FINAL",
     "SELECT W, COUNT(*) AS C FROM T GROUP BY W",
 ]
+INTERVAL = {"commit.interval.ms": "6"}
+"""A batch has several of them, and records that are older than the one that they belong to."""
 TEXTS = [None, "", "a", "12", "7.5", "\u00e9", "\U0001f600", "x" * 40, "y" * 300]
 
 
@@ -83,7 +85,7 @@ def program_of(query, **settings):
 )
 def program(request):
     plan, cache = request.param
-    return program_of(plan, **{"cache.max.bytes.buffering": cache})
+    return program_of(plan, **{"cache.max.bytes.buffering": cache, **INTERVAL})
 
 
 def some(chance):
@@ -176,12 +178,13 @@ def record_by_record(program):
     return plain
 
 
-@pytest.mark.parametrize(("cache", "other"), [("0", stepwise), ("1000000", record_by_record)])
+@pytest.mark.parametrize(
+    ("cache", "other"), [("0", stepwise), ("1000000", stepwise), ("1000000", record_by_record)]
+)
 @pytest.mark.parametrize("query", PLANS)
 def test_by_column_as_step_by_step(query, cache, other):
     """Records as an exchange brings them, of one partition and of several."""
-    settings = {"cache.max.bytes.buffering": cache, "commit.interval.ms": "6"}
-    program = program_of(query, **settings)
+    program = program_of(query, **{"cache.max.bytes.buffering": cache, **INTERVAL})
     chance = random.Random(query)
     for _ in range(examples(20)):
         fast, slow = Run(program), Run(other(program))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ksql.exec.operators.commit_intervals import CommitIntervals, IntervalStates
+from ksql.exec.operators.base import Record
+from ksql.exec.operators.commit_intervals import CommitIntervals, IntervalStates, by_time
 
 TEN = CommitIntervals(10)
 
@@ -59,3 +60,13 @@ def test_without_intervals_there_is_one():
     states: IntervalStates[int] = IntervalStates(None)
     fold(states, 1, 1 << 41, 5)
     assert states.finish() == [(0, [("n", 3)])]
+
+
+def change(key, time):
+    return Record(0, key, (), time, 0, 0, 0, None, None, time, 0)
+
+
+def test_changes_that_are_older_than_their_interval_come_first_by_their_times():
+    changes = [change(b"a", 12), change(b"b", 10), change(b"c", 7), change(b"d", 3)]
+    placed = [(each.key, each.timestamp, each.sequence_key) for each in by_time(changes, 10)]
+    assert placed == [(b"d", 3, 10), (b"c", 7, 10), (b"b", 10, 10), (b"a", 12, 12)]
