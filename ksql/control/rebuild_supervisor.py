@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ksql.control.engine.engine import Engine
     from ksql.core import QueryId, QueryVersion, Settings
     from ksql.exec import BuildProgress
-    from ksql.sql.catalog import Rebuild
+    from ksql.sql.catalog import FormerVersion, Rebuild
 
 MAX_LAG: Final = "ksql.upgrade.cutover.max.lag.ms"
 WAIT: Final = "ksql.upgrade.wait.ms"
@@ -33,6 +33,7 @@ _MOST_WAITING: Final = 8
 """So many statements may wait at a time: each takes one of the threads of all statements."""
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
+_UNAVAILABLE: Final = 503
 
 
 class _Failed(NamedTuple):
@@ -115,8 +116,8 @@ class RebuildSupervisor:
                     self._look_at(rebuild)
             catalog = self._engine.catalog
             for former in tuple(catalog.former_versions.values()):
-                if is_over(former, catalog, self._engine.now_ms()):
-                    with _noted(problems):
+                with _noted(problems):
+                    if is_over(former, catalog, self._engine.now_ms()) and self._is_left(former):
                         self._engine.forget_former(former.query.id, self._settings)
         finally:
             self._turn.release()
@@ -124,6 +125,20 @@ class RebuildSupervisor:
                 self._stepped.notify_all()
         if problems:
             raise problems[0]
+
+    def _is_left(self, former: FormerVersion) -> bool:
+        """Return whether the cut-over from a former version writes to its topic no more.
+
+        That may take longer than the version is kept: a topic that is deleted meanwhile would be
+        made once more, and nobody would delete that.
+        """
+        query = self._engine.catalog.queries.get(former.query.id)
+        try:
+            if query is not None:
+                self._engine.runner.check_former(query)
+        except KsqlError as problem:  # of others than this the rows are lost anyway
+            return problem.code // 100 != _UNAVAILABLE
+        return True
 
     def _look_at(self, rebuild: Rebuild) -> None:
         progress = self._progress(rebuild)

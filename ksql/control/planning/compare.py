@@ -249,15 +249,21 @@ def _way_out(new: Replacement, old: QueryPlan, in_place: Compared, inputs: Plann
 def _against_rebuild(
     new: Replacement, old: QueryPlan, in_place: Compared, inputs: PlanningInputs
 ) -> list[str]:
-    """Return every reason against a rebuild, all about the readers of the result."""
+    """Return every reason against a rebuild once, all about the readers of the result.
+
+    ``check_readers`` words what the plans' comparison calls unsupported, too.
+    """
     existing = new.existing
     stems = check_readers(existing, new.source, inputs.catalog)
+    stems += check_growth(existing, new.source, ())
     changes = in_place.verdict.changes if in_place.verdict is not None else ()
-    stems += [str(c) for c in changes if c.kind == "unsupported" and not c.allowed]
-    if new.plan.partitions != old.partitions:
+    stems = stems or [str(c) for c in changes if c.kind == "unsupported" and not c.allowed]
+    # plans of earlier versions do not say it
+    began = old.partitions or existing.partitions
+    if new.plan.partitions != began:
         stems.append(
             f"Topic '{existing.topic}' has {new.plan.partitions} partitions and had "
-            f"{old.partitions} when the query began: its rows would move, which readers of "
+            f"{began} when the query began: its rows would move, which readers of "
             f"'{existing.name}' do not expect"
         )
     return stems

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _MOST_KEYS: Final = 200_000
 UNORDERED: Final = (
     "by tasks that share partitions, as an earlier version placed them: results of a backlog "
-    "may be out of order; DROP and CREATE the query for results in order"
+    "may be out of order; rebuild the query, or DROP and CREATE it, for results in order"
 )
 
 

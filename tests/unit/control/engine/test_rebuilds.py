@@ -16,6 +16,7 @@ from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.control.room_watch import RoomWatch
 from ksql.control.statements import execute
 from ksql.core.config import Settings
+from ksql.core.error_table import FORMER_NOT_KEPT, ROWS_LOST
 from ksql.core.errors import KsqlError
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
@@ -429,6 +430,31 @@ def test_former_version_is_kept_for_a_time(world):
     supervisor(world).step()
     assert not world.catalog.former_versions
     assert QueryVersion(query_id) not in world.catalog.versions
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_kept"),
+    [
+        (FORMER_NOT_KEPT(query_id="Q"), True),
+        (ROWS_LOST(query_id="Q", topic="t", loss="was deleted"), False),
+    ],
+)
+def test_former_version_is_kept_as_long_as_the_cut_over_writes_to_its_topic(
+    world, monkeypatch, problem, is_kept
+):
+    """The difference of a large table takes longer than ``ksql.upgrade.keep.ms`` may be."""
+    rebuilt(world)
+    world.engine.now_ms = lambda: 86_400_001
+
+    def check(_query):
+        raise problem
+
+    monkeypatch.setattr(world.runner, "check_former", check)
+    supervisor(world).step()
+    assert bool(world.catalog.former_versions) is is_kept
+    monkeypatch.undo()
+    supervisor(world).step()
+    assert not world.catalog.former_versions
 
 
 def test_former_version_that_is_rolled_back_is_not_asked_for_each_second(world, monkeypatch):
@@ -855,6 +881,37 @@ def test_refusal_names_no_statement_that_would_be_refused_as_well():
         "CREATE OR REPLACE STREAM D WITH (VALUE_FORMAT='DELIMITED') AS SELECT B, M, D FROM R;"
     )
     assert BESIDE not in error.hint
+
+
+COLUMNS = "The following columns are changed, missing or reordered"
+KEYS = "Key columns must be identical"
+DELIMITED = "CREATE TABLE T WITH (VALUE_FORMAT='DELIMITED') AS SELECT B, COUNT(*) AS N FROM R"
+
+
+@pytest.mark.parametrize(
+    ("running", "replaced", "facts"),
+    [
+        (COUNT, "SELECT M, COUNT(*) AS N FROM R GROUP BY M", [KEYS]),
+        (COUNT, "SELECT B, MAX(D) AS N FROM R GROUP BY B", [COLUMNS]),
+        (COUNT, "SELECT M, MAX(D) AS N FROM R GROUP BY M", [KEYS, COLUMNS]),
+        (
+            f"{DELIMITED} GROUP BY B;",
+            "SELECT B, COUNT(*) AS N, MAX(M) AS M FROM R GROUP BY B",
+            ["The records of DELIMITED have as many fields as 'T' has columns"],
+        ),
+    ],
+)
+def test_a_rebuild_is_refused_with_each_reason_once(running, replaced, facts):
+    world = World(RIDES, running)
+    format_ = ", VALUE_FORMAT='DELIMITED'" if "DELIMITED" in running else ""
+    text = f"CREATE OR REPLACE TABLE T WITH ({{}}{format_}) AS {replaced};"
+    message = world.refuse(text.format("REPLACE_MODE='rebuild'")).message
+    assert [message.count(fact) for fact in facts] == [1] * len(facts)
+    assert message.count(" AND (") == len(facts) - 1
+    in_place = text.format("REPLACE_MODE='in_place'")
+    [answer] = world.run(f"EXPLAIN {in_place}")
+    rebuild = answer.query_description.upgrade.modes[1]
+    assert rebuild.reasons == (message,)
 
 
 def test_refusal_has_a_statement_for_sources_that_have_lost_their_beginning(world):

@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ksql.control.log.record import decode
+from ksql.control.rebuild_supervisor import RebuildSupervisor
+from ksql.core.config import Settings
+from ksql.sql.catalog.model import Topic
 from ksql.sql.plan import codec
 from ksql.sql.plan.walk import sources
 from tests.stored.corpora import V1
@@ -107,6 +110,26 @@ def test_a_query_of_an_earlier_version_and_its_successors_continue_as_it_did():
     assert world.catalog.scattered == {"W"}
     world.run(WIDER)
     assert stored(world) == (5, False)
+
+
+REBUILT = TABLE.replace("CREATE TABLE W", "CREATE OR REPLACE TABLE W WITH (REPLACE_MODE='rebuild')")
+
+
+def test_a_query_of_an_earlier_version_is_rebuilt_and_its_rows_stay_where_they_are():
+    world = old_world()
+    world.run(REBUILT)
+    world.drain()
+    RebuildSupervisor(world.engine, Settings()).step()
+    assert not world.catalog.rebuilds
+    plan = world.plan("W")
+    assert (plan.partitions, plan.placement, plan.sink.gathered) == (2, "keyed", False)
+
+
+def test_rows_that_would_move_keep_a_query_of_an_earlier_version_from_a_rebuild():
+    world = old_world()
+    world.topics.known["W"] = Topic("W", 3)
+    message = world.refuse(REBUILT).message
+    assert "Topic 'W' has 3 partitions and had 2 when the query began" in message
 
 
 def test_the_topic_remembers_when_the_table_is_recreated_over_it():

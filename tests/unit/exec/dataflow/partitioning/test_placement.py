@@ -85,7 +85,7 @@ def test_explain_says_that_an_earlier_versions_results_have_no_order():
     plan = codec.loads(world.query("X").plan)
     assert "exchanged by the partition of the result" in topology(plan, BUILTINS)
     earlier = topology(replace(plan, placement="", partitions=0), BUILTINS)
-    assert "may be out of order; DROP and CREATE" in earlier
+    assert "may be out of order; rebuild the query, or DROP and CREATE" in earlier
 
 
 @pytest.mark.parametrize("fast", [True, False])
