@@ -121,6 +121,7 @@ proof-soak: setup ## load, kills and replacements for MINUTES, compared with a m
 QTT_PATHS := qtt/cases $(wildcard $(QTT_CORPUS))
 QTT_SAMPLE ?= 90
 PAIRS ?= 3600
+STORIES ?= 600
 UPGRADE_CHAINS ?= 40
 RUNS ?= 1000
 # `make test` runs fewer of the random chains; `make proof-chains` runs them all.
@@ -133,8 +134,8 @@ qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 proof-qtt: setup ## every test file on Spark, REST cases on a server: about 45 minutes
 	$(RUN) -m qtt --driver spark --jobs $(JOBS) $(QTT_PATHS)
 
-proof-upgrades: setup ## PAIRS replacements at random against a model, in memory; UPGRADE_CHAINS chains of them on Spark
-	$(RUN) -m tests.upgrades --pairs $(PAIRS)
+proof-upgrades: setup ## PAIRS replacements at random against a model, STORIES of tables of tables, in memory; UPGRADE_CHAINS chains on Spark
+	$(RUN) -m tests.upgrades --pairs $(PAIRS) --stories $(STORIES)
 	KSQL_TEST_UPGRADE_CHAINS=$(UPGRADE_CHAINS) $(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py
 
 proof-cuts: setup ## the same records in other micro-batches: RUNS random cases in memory, 50 on Spark

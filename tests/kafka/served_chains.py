@@ -12,7 +12,7 @@ from itertools import zip_longest
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.settings import KafkaSettings
 from tests.chains.cases import Chain
-from tests.chains.chance import TABLE
+from tests.chains.making import STREAM
 from tests.chains.judge import Contents, differences, held, out_of_order
 from tests.chains.repeats import again, worse
 from tests.chains.run import Running, Topics, planned, run
@@ -20,7 +20,7 @@ from tests.cuts.cases import Event, merged
 from tests.kafka.killed_server import Site
 from tests.kafka.records import unique
 
-NAMES = re.compile(r"\b(T0|S\d|R\d)\b")
+NAMES = re.compile(r"\b([TSR]\d)\b")
 SLICES = 4
 FAILING_MS = 600_000
 """How long a query waits for one that fails, as some do on a machine with too much to do."""
@@ -134,13 +134,24 @@ def settle(site: Site, chains: Sequence[Served]) -> None:
 
 
 def slices(chain: Chain) -> list[list[Event]]:
-    """The records as they come live: the table's, then the streams' in parts, by their times."""
-    names = [source.name for source in chain.sources]
-    events = merged(chain.events, names)
-    rows = [event for event in events if event.topic == TABLE]
-    others = [event for event in events if event.topic != TABLE]
+    """The records as they come live: the first of tables, then all others in parts, by time."""
+    events = merged(chain.events, [source.name for source in chain.sources])
+    begin = next(place for place, event in enumerate(events) if is_of_stream(event))
+    rows, others = events[:begin], events[begin:]
     step = -(-len(others) // SLICES)
     return [rows, *(others[at : at + step] for at in range(0, len(others), step))]
+
+
+def is_of_stream(event: Event) -> bool:
+    """Whether it is a stream's record."""
+    return event.topic.startswith(STREAM[0])
+
+
+def depends_on_batches(chain: Chain) -> bool:
+    """Whether what is read first decides about a result: streams meet, or a table changes."""
+    later = (event for part in slices(chain)[1:] for event in part)
+    changes = not all(map(is_of_stream, later))
+    return changes or any(link.shape == "paired" for link in chain.links)
 
 
 # --- what is judged

@@ -11,11 +11,12 @@ import time
 import pytest
 
 from tests.chains.cases import shifted
-from tests.chains.chance import START_MS, chain_of
+from tests.chains.chance import chain_of
 from tests.chains.judge import BACKLOG, CUT
+from tests.chains.making import START_MS
 from tests.kafka.cluster import cluster
 from tests.kafka.killed_server import site
-from tests.kafka.served_chains import Served, settle, slices, write, wrong
+from tests.kafka.served_chains import Served, depends_on_batches, settle, slices, write, wrong
 from tests.waits import await_true
 
 proof = pytest.mark.proof
@@ -54,15 +55,13 @@ def over_a_backlog(site, some):
 def live(site, some):
     """The queries run while slices of the records come.
 
-    Where a stream meets another one, which of the two is read first is up to the micro-batches: so
-    its queries rest while a slice is written.
+    Where a stream meets another one, or a table that changes, which of the two is read first is up
+    to the micro-batches: so its queries rest while a slice is written.
     """
     declare(site, some)
     create(site, some, MOST)
     for pieces in zip(*(slices(each.chain) for each in some), strict=True):
-        resting = [
-            each for each in some if any(link.shape == "paired" for link in each.chain.links)
-        ]
+        resting = [each for each in some if depends_on_batches(each.chain)]
         for each in resting:
             each.rest(site, "PAUSE")
         write(site, list(zip(some, pieces, strict=True)))

@@ -1,33 +1,58 @@
-"""`python -m tests.upgrades [--pairs N] [--seed N]`: many chains in memory, and their end."""
+"""`python -m tests.upgrades [--pairs N] [--stories N] [--seed N]`: chains and stories in memory."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
+from tests.upgrades import linked
 from tests.upgrades.chains import Chain, Disagreement, Tally
 
 PAIRS = 3600
 IN_A_CHAIN = 6
+STORIES = 600
 
 
 def main() -> int:
-    """Run chains until there are so many pairs; the disagreements are printed."""
+    """Run chains until there are so many pairs, then stories; the disagreements are printed."""
     options = argparse.ArgumentParser(prog="python -m tests.upgrades")
     options.add_argument("--pairs", type=int, default=PAIRS)
-    options.add_argument("--seed", type=int, default=1, help="of the first chain")
+    options.add_argument("--stories", type=int, default=STORIES, help="of tables of tables")
+    options.add_argument("--seed", type=int, default=1, help="of the first chain and story")
     given = options.parse_args()
-    tally, seed, failures = Tally(), given.seed, 0
-    while tally.pairs < given.pairs:
+    failures = run_chains(given.pairs, given.seed) + run_stories(given.stories, given.seed)
+    return 1 if failures else 0
+
+
+def run_stories(stories: int, first: int) -> int:
+    """Run so many; return how many end with other rows than they should."""
+    tally, failures = linked.Tally(), 0
+    for seed in range(first, first + stories):
+        try:
+            tally.add(linked.Story(seed).run())
+        except linked.Unlike as error:
+            failures += 1
+            sys.stdout.write(f"{error}\n\n")
+    steps = ", ".join(f"{count} {name}" for name, count in sorted(tally.steps.items()))
+    sys.stdout.write(
+        f"{stories} stories, {tally.compared} tables compared, {steps}; {failures} disagreements\n"
+    )
+    return failures
+
+
+def run_chains(pairs: int, first: int) -> int:
+    """Run chains until there are so many pairs; return how many disagree with the model."""
+    tally, seed, failures = Tally(), first, 0
+    while tally.pairs < pairs:
         try:
             Chain(seed).run(IN_A_CHAIN, tally)
         except Disagreement as error:
             failures += 1
             sys.stdout.write(f"{error}\n\n")
         seed += 1
-    chains = seed - given.seed
+    chains = seed - first
     sys.stdout.write(f"{chains} chains, {tally.summary()}; {failures} disagreements\n")
-    return 1 if failures else 0
+    return failures
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ import pytest
 
 from tests.chains.__main__ import judged, main
 from tests.chains.cases import disorder, shifted
-from tests.chains.chance import chain_of
+from tests.chains.chance import EACH, chain_of
+from tests.chains.changing import ROWS
 from tests.chains.judge import Wrong, check, differences, out_of_order, rows_of, ways
+from tests.chains.making import STREAM, TABLE
 from tests.chains.run import Topics, planned, run
-from tests.cuts.cases import Event
+from tests.cuts.cases import Event, merged
 from tests.tally import Tally
 
 SEEDS = 8
@@ -29,6 +31,22 @@ def test_chains_give_the_same_in_all_batches_and_in_order():
     assert {"plain", "moved", "joined", "window", "grouped"} <= set(tally.shapes)
     assert tally.batches > 50 * tally.runs
     assert tally.results > 50 * tally.runs
+
+
+def test_tables_that_change_give_the_same_in_all_batches_and_in_order():
+    tally = Tally()
+    for number in range(SEEDS):
+        check(EACH * (300 + number), tally)
+    assert {"twin", "foreign", "summed", "joined"} <= set(tally.shapes)
+
+
+def test_a_table_changes_while_the_records_of_streams_come():
+    chain = chain_of(EACH)
+    order = [event.topic for event in merged(chain.events, [s.name for s in chain.sources])]
+    changes = order[order.index(STREAM) :].count(TABLE)
+    assert changes > ROWS[0] // 2
+    times = {event.time for event in chain.events if event.topic == STREAM}
+    assert times.isdisjoint(event.time for event in chain.events if event.topic != STREAM)
 
 
 @pytest.mark.parametrize("seed", [333, 434])

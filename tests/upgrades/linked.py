@@ -1,0 +1,311 @@
+"""Tables of tables, each of which is rebuilt, rolled back, paused and restarted at any time.
+
+Whatever was done, the rows of a query are at last those that its statement gives over the rows that
+its sources have: that is what another service computes which knows nothing of the past.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ksql.control.rebuild_supervisor import RebuildSupervisor
+from ksql.control.statements.execute import RequestFailed
+from ksql.core.config import Settings
+from ksql.core.query_version import QueryVersion
+from ksql.exec.memory.driver import Stored
+from ksql.sql.catalog.model import PersistentQuery
+from tests.unit.world import World
+
+KEYS = ("k1", "k2", "k3", "k4", "k5")
+TABLES, STREAM = ("T", "V"), "S"
+QUERIES = ("Q1", "Q2", "Q3")
+STEPS = 40
+COLUMNS = "F STRING, N BIGINT, X BIGINT"
+GROUPED = "COUNT(*) AS N, SUM(X) AS X"
+SETTLED = 12
+"""So many looks at the rebuilds are enough for all of them."""
+
+
+class Unlike(AssertionError):
+    """The rows of a query are not those of its statement; the message has the story."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a version of a query computes: its SELECT, and the stream's first record for it."""
+
+    select: str
+    first: int = 0
+
+
+@dataclass
+class Tally:
+    """What was done, and what of it was refused."""
+
+    stories: int = 0
+    steps: Counter[str] = field(default_factory=Counter)
+    compared: int = 0
+
+    def add(self, other: Tally) -> None:
+        """Count those of another one, too."""
+        self.stories += other.stories
+        self.steps += other.steps
+        self.compared += other.compared
+
+
+def declarations() -> str:
+    """The statements of the sources."""
+    form = "WITH (KAFKA_TOPIC='{0}', PARTITIONS=1, VALUE_FORMAT='JSON')"
+    tables = (
+        f"CREATE TABLE {{0}} (ID STRING PRIMARY KEY, {COLUMNS}) {form};".format(name)
+        for name in TABLES
+    )
+    return f"CREATE STREAM S (ID STRING KEY, {COLUMNS}) {form.format(STREAM)};" + "".join(tables)
+
+
+class Story:
+    """Three queries, each over sources and those before it, and what becomes of them."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.world = World(declarations())
+        self.told: list[str] = []
+        self.made: dict[QueryVersion, Made] = {}
+        self.now_s = 1_000
+        self.added = 0
+        self.tally = Tally(1)
+        self.feed()
+        for name in QUERIES:
+            select = self._select(name)
+            self._run(f"CREATE TABLE {name} AS {select};")
+            self.made[self._query(name).version] = Made(select)
+
+    def run(self, steps: int = STEPS) -> Tally:
+        """Do something so many times; now and then all must be as it should be."""
+        kinds: list[Callable[[], str]] = [
+            *[self.feed] * 6,
+            *[self.read] * 4,
+            *[self.rebuild] * 4,
+            *[self.look] * 4,
+            *[self.roll_back] * 2,
+            self.abort,
+            self.same_again,
+            self.pause,
+            self.resume,
+            self.resume,
+            self.grow,
+            self.restart,
+        ]
+        for _ in range(steps):
+            self.tally.steps[self.chance.choice(kinds)()] += 1
+            if self.chance.random() < 0.08:
+                self.settle()
+        self.settle()
+        return self.tally
+
+    # --- what is done
+
+    def feed(self) -> str:
+        """Records of all sources; nobody reads them yet."""
+        for _ in range(self.chance.randint(1, 8)):
+            name, key = self.chance.choice((*TABLES, STREAM, STREAM)), self.chance.choice(KEYS)
+            self.now_s += self.chance.randint(0, 3)
+            row = {
+                "F": self.chance.choice((*KEYS, None)),
+                "N": self.chance.randint(0, 5),
+                "X": self.chance.randint(-3, 9),
+            }
+            deleted = name in TABLES and self.chance.random() < 0.25
+            self.told.append(f"{name} {key} {None if deleted else row} at {self.now_s}")
+            value = None if deleted else json.dumps(row).encode()
+            self.world.topics.append(name, key.encode(), value, self.now_s * 1000)
+        return "fed"
+
+    def read(self) -> str:
+        """Some versions of queries read what is there."""
+        versions = list(self.world.catalog.versions)
+        some = self.chance.sample(versions, self.chance.randint(1, len(versions)))
+        self.told.append(f"-- read by {[version.name for version in some]}")
+        self.world.runner.drain(some)
+        return "read"
+
+    def rebuild(self) -> str:
+        """Another statement of the same columns, from the beginning or from now on."""
+        name = self.chance.choice(QUERIES)
+        select, start = self._select(name), self.chance.choice(("", "", "", "earliest", "now"))
+        mode = "REPLACE_MODE='rebuild'" + (f", START_MODE='{start}'" if start else "")
+        first = len(self._records(STREAM)) if start == "now" else 0
+        query = self._query(name)
+        done = self._try(f"CREATE OR REPLACE TABLE {name} WITH ({mode}) AS {select};")
+        if done:
+            candidate = self.world.catalog.rebuilds[query.id].candidate
+            self.made[candidate.version] = Made(select, first)
+        return "rebuilt" if done else "rebuild refused"
+
+    def roll_back(self) -> str:
+        """Back to the version before."""
+        done = self._try(f"ROLLBACK UPGRADE OF {self.chance.choice(QUERIES)};")
+        return "rolled back" if done else "rollback refused"
+
+    def abort(self) -> str:
+        """A candidate is given up."""
+        done = self._try(f"ABORT UPGRADE OF {self.chance.choice(QUERIES)};")
+        return "aborted" if done else "abort refused"
+
+    def same_again(self) -> str:
+        """A replacement in place by the same statement."""
+        name = self.chance.choice(QUERIES)
+        select = self.made[self._query(name).version].select
+        done = self._try(f"CREATE OR REPLACE TABLE {name} AS {select};")
+        return "replaced" if done else "replacement refused"
+
+    def pause(self) -> str:
+        """A query rests, and its candidate."""
+        return self._rest("PAUSE")
+
+    def resume(self) -> str:
+        """A query continues."""
+        return self._rest("RESUME")
+
+    def _rest(self, verb: str) -> str:
+        done = self._try(f"{verb} {self._query(self.chance.choice(QUERIES)).id};")
+        return verb.lower() if done else f"{verb.lower()} refused"
+
+    def grow(self) -> str:
+        """A source gets a column more."""
+        if self.added > 4:
+            return "nothing"
+        self.added += 1
+        name = self.chance.choice((*TABLES, STREAM))
+        kind = "STREAM" if name == STREAM else "TABLE"
+        self._run(f"ALTER {kind} {name} ADD COLUMN C{self.added} BIGINT;")
+        return "grown"
+
+    def look(self) -> str:
+        """The rebuilds are looked at once."""
+        self.told.append("-- step")
+        before = len(self.world.catalog.rebuilds)
+        RebuildSupervisor(self.world.engine, Settings()).step()
+        ended = before - len(self.world.catalog.rebuilds)
+        return f"{ended} cut over"
+
+    def restart(self) -> str:
+        """Another service replays the log over the same topics, and the same state."""
+        self.told.append("-- restart")
+        old = self.world
+        new = World(log=old.log, runner=lambda _topics: old.runner, topics=old.topics)
+        for offset, command in enumerate(old.log.commands):
+            new.engine.replay(offset, command)
+        assert new.catalog == old.catalog
+        self.world = new
+        return "restarted"
+
+    # --- what must be
+
+    def settle(self) -> None:
+        """All queries continue, all candidates are cut over: then the rows must be right."""
+        for name in QUERIES:
+            if self._query(name).paused:
+                self._run(f"RESUME {self._query(name).id};")
+        for _ in range(SETTLED):
+            self.world.drain()
+            if not self.world.catalog.rebuilds:
+                break
+            self.look()
+        if self.world.catalog.rebuilds:
+            raise self._unlike(f"not cut over: {list(self.world.catalog.rebuilds)}")
+        self.world.drain()
+        for name in QUERIES:
+            made = self.made[self._query(name).version]
+            actual, expected = self._rows(name), self._computed(name, made)
+            self.tally.compared += 1
+            if actual != expected:
+                raise self._unlike(f"{name} is {actual}, not {expected}: {made}")
+
+    def _computed(self, name: str, made: Made) -> Mapping[bytes, bytes | None]:
+        """The rows that a statement gives over the rows of now, and the stream's records."""
+        other = World(declarations())
+        form = "WITH (KAFKA_TOPIC='{0}', PARTITIONS=1, VALUE_FORMAT='JSON')"
+        for each in QUERIES[: QUERIES.index(name)]:
+            other.run(
+                f"CREATE TABLE {each} (ID STRING PRIMARY KEY, {COLUMNS}) {form.format(each)};"
+            )
+        for each in (*TABLES, *QUERIES[: QUERIES.index(name)]):
+            for key, row in self.world.topics.rows(each).items():
+                other.topics.append(each, key, row.value, row.timestamp)
+        for record in self._records(STREAM)[made.first :]:
+            other.topics.append(STREAM, record.key, record.value, record.timestamp)
+        other.run(f"CREATE TABLE {name} AS {made.select};")
+        other.drain()
+        return rows_of(other, name)
+
+    def _rows(self, name: str) -> Mapping[bytes, bytes | None]:
+        return rows_of(self.world, name)
+
+    def _records(self, topic: str) -> Sequence[Stored]:
+        return self.world.topics.records.get(topic, [])
+
+    def _unlike(self, what: str) -> Unlike:
+        return Unlike(f"seed {self.seed}: {what}\n" + "\n".join(self.told))
+
+    # --- statements
+
+    def _query(self, name: str) -> PersistentQuery:
+        query: PersistentQuery = self.world.query(name)
+        return query
+
+    def _run(self, text: str) -> None:
+        self.told.append(text)
+        self.world.run(text)
+
+    def _try(self, text: str) -> bool:
+        """Execute a statement that may be refused; nothing may have changed then."""
+        self.told.append(text)
+        before = self.world.catalog, set(self.world.topics.known)
+        try:
+            self.world.run(text)
+        except RequestFailed as failed:
+            self.told[-1] += f" -- refused: {failed.error.message}"
+            if (self.world.catalog, set(self.world.topics.known)) != before:
+                raise self._unlike("a refused statement has changed something") from failed
+            return False
+        return True
+
+    # --- what is computed
+
+    def _select(self, name: str) -> str:
+        """A SELECT of the same columns as all others."""
+        chance = self.chance
+        sources = [*TABLES, *QUERIES[: QUERIES.index(name)]] * 2
+        sources += QUERIES[: QUERIES.index(name)] * 3
+        left = chance.choice(sources)
+        right = chance.choice([each for each in sources if each != left])
+        number = chance.randint(0, 3)
+        value = "L.X + COALESCE(R.X, CAST(0 AS BIGINT)) AS X"
+        outer = chance.choice(("", "LEFT "))
+        return chance.choice(
+            (
+                f"SELECT ID, F, N, X + {number} AS X FROM {left} WHERE X > {number}",
+                f"SELECT ID, F, N + {number} AS N, X FROM {left}",
+                f"SELECT L.ID AS ID, L.F AS F, L.N AS N, {value} FROM {left} L "
+                f"{outer}JOIN {right} R ON L.ID = R.ID",
+                f"SELECT L.ID AS ID, L.F AS F, L.N AS N, {value} FROM {left} L "
+                f"{outer}JOIN {right} R ON L.F = R.ID",
+                f"SELECT F AS ID, AS_VALUE(F) AS F, {GROUPED} FROM {left} "
+                "GROUP BY F HAVING COUNT(*) > 0",
+                f"SELECT ID, LATEST_BY_OFFSET(F) AS F, {GROUPED} FROM {STREAM} "
+                f"WHERE X > {number - 2} GROUP BY ID",
+                f"SELECT F AS ID, AS_VALUE(F) AS F, {GROUPED} FROM {STREAM} GROUP BY F",
+            )
+        )
+
+
+def rows_of(world: World, name: str) -> Mapping[bytes, bytes | None]:
+    """The rows of a table's topic."""
+    rows: Mapping[bytes, Stored] = world.topics.rows(name)
+    return {key: row.value for key, row in sorted(rows.items())}
