@@ -82,8 +82,8 @@ class Changing(Making):
         value = f"COALESCE(A.V, {NONE}) + COALESCE(B.V, {NONE}) AS V"
         self._of_tables(
             "twin",
-            f"SELECT {key}, A.F AS F, {value} FROM {self.table} A {kind}JOIN {OTHER} B "
-            "ON A.TK = B.TK",
+            f"SELECT {key}, COALESCE(A.F, B.F) AS F, {value} FROM {self.table} A "
+            f"{kind}JOIN {OTHER} B ON A.TK = B.TK",
         )
 
     def foreign(self) -> None:

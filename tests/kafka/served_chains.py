@@ -12,8 +12,8 @@ from itertools import zip_longest
 from ksql.kafka.producers.sender import Sender
 from ksql.kafka.settings import KafkaSettings
 from tests.chains.cases import Chain
-from tests.chains.making import STREAM
 from tests.chains.judge import Contents, differences, held, out_of_order
+from tests.chains.making import STREAM
 from tests.chains.repeats import again, worse
 from tests.chains.run import Running, Topics, planned, run
 from tests.cuts.cases import Event, merged

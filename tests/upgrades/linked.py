@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ksql.control.rebuild_supervisor import RebuildSupervisor
 from ksql.control.statements.execute import RequestFailed
 from ksql.core.config import Settings
 from ksql.core.query_version import QueryVersion
-from ksql.exec.memory.driver import Stored
+from ksql.kafka.latest_by_key import LastRecord
+from ksql.sql.catalog.catalog import Catalog
 from ksql.sql.catalog.model import PersistentQuery
 from tests.unit.world import World
 
@@ -26,6 +29,7 @@ QUERIES = ("Q1", "Q2", "Q3")
 STEPS = 40
 COLUMNS = "F STRING, N BIGINT, X BIGINT"
 GROUPED = "COUNT(*) AS N, SUM(X) AS X"
+NAMES = re.compile(r"\b([STV]|Q\d)\b")
 SETTLED = 12
 """So many looks at the rebuilds are enough for all of them."""
 
@@ -59,26 +63,124 @@ class Tally:
 
 def declarations() -> str:
     """The statements of the sources."""
-    form = "WITH (KAFKA_TOPIC='{0}', PARTITIONS=1, VALUE_FORMAT='JSON')"
-    tables = (
-        f"CREATE TABLE {{0}} (ID STRING PRIMARY KEY, {COLUMNS}) {form};".format(name)
-        for name in TABLES
+    return declaration("STREAM", STREAM) + "".join(declaration("TABLE", each) for each in TABLES)
+
+
+def declaration(kind: str, name: str) -> str:
+    """The statement of one that has the columns of all."""
+    key = "PRIMARY KEY" if kind == "TABLE" else "KEY"
+    return (
+        f"CREATE {kind} {name} (ID STRING {key}, {COLUMNS}) "
+        f"WITH (KAFKA_TOPIC='{name}', PARTITIONS=1, VALUE_FORMAT='JSON');"
     )
-    return f"CREATE STREAM S (ID STRING KEY, {COLUMNS}) {form.format(STREAM)};" + "".join(tables)
+
+
+class Scene(Protocol):
+    """The service in which a story goes on; names in its statements end with ``tag``."""
+
+    tag: str
+    start_s: int
+    is_still: bool
+    """Whether queries read in ``read`` only, and rebuilds end in ``look``: then some begin now."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """What the service knows."""
+
+    def run(self, text: str) -> None:
+        """Execute a statement.
+
+        Raises: Refused.
+        """
+
+    def append(self, topic: str, key: bytes, value: bytes | None, time_ms: int) -> None:
+        """Write a record."""
+
+    def read(self, versions: Sequence[QueryVersion]) -> None:
+        """Have them read what is there."""
+
+    def look(self) -> None:
+        """Look at the rebuilds once."""
+
+    def restart(self) -> None:
+        """Start again."""
+
+    def await_quiet(self) -> None:
+        """Wait until all queries have read all that is there."""
+
+    def records(self, topic: str) -> Sequence[LastRecord]:
+        """Key, value and time of all records, in their order."""
+
+
+class Refused(Exception):
+    """A statement was refused."""
+
+
+class InMemory:
+    """One process, no Kafka, no Spark."""
+
+    tag = ""
+    start_s = 1_000
+    is_still = True
+
+    def __init__(self) -> None:
+        self._world = World()
+
+    @property
+    def catalog(self) -> Catalog:
+        catalog: Catalog = self._world.catalog
+        return catalog
+
+    def run(self, text: str) -> None:
+        before = self._traces()
+        try:
+            self._world.run(text)
+        except RequestFailed as failed:
+            assert self._traces() == before
+            raise Refused(failed.error.message) from failed
+
+    def _traces(self) -> tuple[Catalog, set[str]]:
+        return self._world.catalog, set(self._world.topics.known)
+
+    def append(self, topic: str, key: bytes, value: bytes | None, time_ms: int) -> None:
+        self._world.topics.append(topic, key, value, time_ms)
+
+    def read(self, versions: Sequence[QueryVersion]) -> None:
+        self._world.runner.drain(versions)
+
+    def look(self) -> None:
+        RebuildSupervisor(self._world.engine, Settings()).step()
+
+    def restart(self) -> None:
+        """Another service replays the log over the same topics, and the same state."""
+        old = self._world
+        new = World(log=old.log, runner=lambda _topics: old.runner, topics=old.topics)
+        for offset, command in enumerate(old.log.commands):
+            new.engine.replay(offset, command)
+        assert new.catalog == old.catalog
+        self._world = new
+
+    def await_quiet(self) -> None:
+        self._world.drain()
+
+    def records(self, topic: str) -> Sequence[LastRecord]:
+        records = self._world.topics.records.get(topic, [])
+        return [(each.key, each.value, each.timestamp) for each in records]
 
 
 class Story:
     """Three queries, each over sources and those before it, and what becomes of them."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, scene: Scene | None = None) -> None:
         self.seed = seed
+        self.scene = scene or InMemory()
         self.chance = random.Random(seed)
-        self.world = World(declarations())
         self.told: list[str] = []
         self.made: dict[QueryVersion, Made] = {}
-        self.now_s = 1_000
+        self.now_s = self.scene.start_s
         self.added = 0
         self.tally = Tally(1)
+        self._run(declarations())
         self.feed()
         for name in QUERIES:
             select = self._select(name)
@@ -123,27 +225,30 @@ class Story:
             deleted = name in TABLES and self.chance.random() < 0.25
             self.told.append(f"{name} {key} {None if deleted else row} at {self.now_s}")
             value = None if deleted else json.dumps(row).encode()
-            self.world.topics.append(name, key.encode(), value, self.now_s * 1000)
+            self.scene.append(name, key.encode(), value, self.now_s * 1000)
         return "fed"
 
     def read(self) -> str:
         """Some versions of queries read what is there."""
-        versions = list(self.world.catalog.versions)
+        versions = list(self.scene.catalog.versions)
         some = self.chance.sample(versions, self.chance.randint(1, len(versions)))
         self.told.append(f"-- read by {[version.name for version in some]}")
-        self.world.runner.drain(some)
+        self.scene.read(some)
         return "read"
 
     def rebuild(self) -> str:
         """Another statement of the same columns, from the beginning or from now on."""
         name = self.chance.choice(QUERIES)
         select, start = self._select(name), self.chance.choice(("", "", "", "earliest", "now"))
+        if start == "now" and not self.scene.is_still:
+            start = ""
         mode = "REPLACE_MODE='rebuild'" + (f", START_MODE='{start}'" if start else "")
         first = len(self._records(STREAM)) if start == "now" else 0
         query = self._query(name)
         done = self._try(f"CREATE OR REPLACE TABLE {name} WITH ({mode}) AS {select};")
         if done:
-            candidate = self.world.catalog.rebuilds[query.id].candidate
+            rebuild = self.scene.catalog.rebuilds.get(query.id)  # it may be cut over already
+            candidate = self._query(name) if rebuild is None else rebuild.candidate
             self.made[candidate.version] = Made(select, first)
         return "rebuilt" if done else "rebuild refused"
 
@@ -189,20 +294,15 @@ class Story:
     def look(self) -> str:
         """The rebuilds are looked at once."""
         self.told.append("-- step")
-        before = len(self.world.catalog.rebuilds)
-        RebuildSupervisor(self.world.engine, Settings()).step()
-        ended = before - len(self.world.catalog.rebuilds)
+        before = len(self.scene.catalog.rebuilds)
+        self.scene.look()
+        ended = before - len(self.scene.catalog.rebuilds)
         return f"{ended} cut over"
 
     def restart(self) -> str:
-        """Another service replays the log over the same topics, and the same state."""
+        """The service starts again."""
         self.told.append("-- restart")
-        old = self.world
-        new = World(log=old.log, runner=lambda _topics: old.runner, topics=old.topics)
-        for offset, command in enumerate(old.log.commands):
-            new.engine.replay(offset, command)
-        assert new.catalog == old.catalog
-        self.world = new
+        self.scene.restart()
         return "restarted"
 
     # --- what must be
@@ -213,13 +313,13 @@ class Story:
             if self._query(name).paused:
                 self._run(f"RESUME {self._query(name).id};")
         for _ in range(SETTLED):
-            self.world.drain()
-            if not self.world.catalog.rebuilds:
+            self.scene.await_quiet()
+            if not self.scene.catalog.rebuilds:
                 break
             self.look()
-        if self.world.catalog.rebuilds:
-            raise self._unlike(f"not cut over: {list(self.world.catalog.rebuilds)}")
-        self.world.drain()
+        if self.scene.catalog.rebuilds:
+            raise self._unlike(f"not cut over: {list(self.scene.catalog.rebuilds)}")
+        self.scene.await_quiet()
         for name in QUERIES:
             made = self.made[self._query(name).version]
             actual, expected = self._rows(name), self._computed(name, made)
@@ -230,25 +330,24 @@ class Story:
     def _computed(self, name: str, made: Made) -> Mapping[bytes, bytes | None]:
         """The rows that a statement gives over the rows of now, and the stream's records."""
         other = World(declarations())
-        form = "WITH (KAFKA_TOPIC='{0}', PARTITIONS=1, VALUE_FORMAT='JSON')"
-        for each in QUERIES[: QUERIES.index(name)]:
-            other.run(
-                f"CREATE TABLE {each} (ID STRING PRIMARY KEY, {COLUMNS}) {form.format(each)};"
-            )
-        for each in (*TABLES, *QUERIES[: QUERIES.index(name)]):
-            for key, row in self.world.topics.rows(each).items():
-                other.topics.append(each, key, row.value, row.timestamp)
-        for record in self._records(STREAM)[made.first :]:
-            other.topics.append(STREAM, record.key, record.value, record.timestamp)
+        before = QUERIES[: QUERIES.index(name)]
+        for each in before:
+            other.run(declaration("TABLE", each))
+        for each in (*TABLES, *before):
+            for key, (_, value, time_ms) in last_of(self._records(each)).items():
+                other.topics.append(each, key, value, time_ms)
+        for key, value, time_ms in self._records(STREAM)[made.first :]:
+            other.topics.append(STREAM, key, value, time_ms)
         other.run(f"CREATE TABLE {name} AS {made.select};")
         other.drain()
-        return rows_of(other, name)
+        rows = other.topics.records.get(name, [])
+        return values_of((each.key, each.value, each.timestamp) for each in rows)
 
     def _rows(self, name: str) -> Mapping[bytes, bytes | None]:
-        return rows_of(self.world, name)
+        return values_of(self._records(name))
 
-    def _records(self, topic: str) -> Sequence[Stored]:
-        return self.world.topics.records.get(topic, [])
+    def _records(self, topic: str) -> Sequence[LastRecord]:
+        return self.scene.records(topic + self.scene.tag)
 
     def _unlike(self, what: str) -> Unlike:
         return Unlike(f"seed {self.seed}: {what}\n" + "\n".join(self.told))
@@ -256,25 +355,25 @@ class Story:
     # --- statements
 
     def _query(self, name: str) -> PersistentQuery:
-        query: PersistentQuery = self.world.query(name)
+        (query,) = self.scene.catalog.writers(name + self.scene.tag)
         return query
 
     def _run(self, text: str) -> None:
         self.told.append(text)
-        self.world.run(text)
+        self.scene.run(self._named(text))
 
     def _try(self, text: str) -> bool:
-        """Execute a statement that may be refused; nothing may have changed then."""
+        """Execute a statement that may be refused."""
         self.told.append(text)
-        before = self.world.catalog, set(self.world.topics.known)
         try:
-            self.world.run(text)
-        except RequestFailed as failed:
-            self.told[-1] += f" -- refused: {failed.error.message}"
-            if (self.world.catalog, set(self.world.topics.known)) != before:
-                raise self._unlike("a refused statement has changed something") from failed
+            self.scene.run(self._named(text))
+        except Refused as refused:
+            self.told[-1] += f" -- refused: {refused}"
             return False
         return True
+
+    def _named(self, text: str) -> str:
+        return NAMES.sub(rf"\1{self.scene.tag}", text)
 
     # --- what is computed
 
@@ -305,7 +404,16 @@ class Story:
         )
 
 
-def rows_of(world: World, name: str) -> Mapping[bytes, bytes | None]:
+def last_of(records: Iterable[LastRecord]) -> Mapping[bytes, LastRecord]:
+    """The last record of each key, in the order of these."""
+    last: dict[bytes, LastRecord] = {}
+    for record in records:
+        last.pop(record[0], None)
+        last[record[0]] = record
+    return last
+
+
+def values_of(records: Iterable[LastRecord]) -> Mapping[bytes, bytes | None]:
     """The rows of a table's topic."""
-    rows: Mapping[bytes, Stored] = world.topics.rows(name)
-    return {key: row.value for key, row in sorted(rows.items())}
+    last = sorted(last_of(records).items())
+    return {key: value for key, (_, value, _) in last if value is not None}

@@ -22,16 +22,20 @@ def test_tables_have_the_rows_of_their_statements():
     assert tally.compared >= 3 * STORIES
 
 
+def run_until(seeds):
+    for seed in range(seeds):
+        Story(seed).run()
+
+
 def test_the_stories_see_rows_that_a_cut_over_leaves(monkeypatch):
     equalize = MemoryTopics.equalize
 
     def without_deletions(topics, origin, target, now_ms):
-        kept = {key: row for key, row in topics.rows(target).items()}
+        kept = dict(topics.rows(target))
         equalize(topics, origin, target, now_ms)
         for key in kept.keys() - topics.rows(target).keys():
             topics.append(target, key, kept[key].value, kept[key].timestamp)
 
     monkeypatch.setattr(MemoryTopics, "equalize", without_deletions)
     with pytest.raises(Unlike, match="not"):
-        for seed in range(30):
-            Story(seed).run()
+        run_until(30)
