@@ -136,7 +136,7 @@ class RebuildSupervisor:
         try:
             if query is not None:
                 self._engine.runner.check_former(query)
-        except KsqlError as problem:  # of others than this the rows are lost anyway
+        except KsqlError as problem:  # after any other problem the rows are lost anyway
             return problem.code // 100 != _UNAVAILABLE
         return True
 

@@ -70,6 +70,7 @@ class Served:
 
     def await_quiet(self):
         """The queries, each before those that read its result, read all that is there."""
+        self.look()
         for query in self.catalog.queries.values():
             if query.sink.endswith(self.tag):
                 topics = [self.catalog.sources[name].topic for name in query.sources]
@@ -78,7 +79,9 @@ class Served:
                     topics
                 ).items():
                     goal.setdefault(topic, {})[partition] = end
-                running = self._node.runner.running[query.version]
+                hosted, version = self._node.runner.running, query.version
+                await_true("it is hosted", lambda v=version, h=hosted: v in h)
+                running = hosted[version]
                 running.await_first_attempt(PATIENCE_S)  # a cut-over writes its difference first
                 running.await_started(PATIENCE_S)
                 assert running.await_idle(goal, PATIENCE_S), query.id

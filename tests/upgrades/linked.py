@@ -1,7 +1,7 @@
 """Tables of tables, each of which is rebuilt, rolled back, paused and restarted at any time.
 
-Whatever was done, the rows of a query are at last those that its statement gives over the rows that
-its sources have: that is what another service computes which knows nothing of the past.
+In the end the rows of a query are those that its statement gives over the rows of its sources.
+Another service, which knows nothing of the past, computes them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Unlike(AssertionError):
 
 
 @dataclass(frozen=True)
-class Made:
-    """What a version of a query computes: its SELECT, and the stream's first record for it."""
+class Recipe:
+    """The SELECT of a version of a query, and the stream's first record for it."""
 
     select: str
     first: int = 0
@@ -48,7 +48,7 @@ class Made:
 
 @dataclass
 class Tally:
-    """What was done, and what of it was refused."""
+    """The number of steps of each kind, the refused ones apart."""
 
     stories: int = 0
     steps: Counter[str] = field(default_factory=Counter)
@@ -76,7 +76,7 @@ def declaration(kind: str, name: str) -> str:
 
 
 class Scene(Protocol):
-    """The service in which a story goes on; names in its statements end with ``tag``."""
+    """The service of a story; names in its statements end with ``tag``."""
 
     tag: str
     start_s: int
@@ -85,7 +85,7 @@ class Scene(Protocol):
 
     @property
     def catalog(self) -> Catalog:
-        """What the service knows."""
+        """The present sources and queries."""
 
     def run(self, text: str) -> None:
         """Execute a statement.
@@ -175,8 +175,8 @@ class Story:
         self.seed = seed
         self.scene = scene or InMemory()
         self.chance = random.Random(seed)
-        self.told: list[str] = []
-        self.made: dict[QueryVersion, Made] = {}
+        self.lines: list[str] = []
+        self.recipes: dict[QueryVersion, Recipe] = {}
         self.now_s = self.scene.start_s
         self.added = 0
         self.tally = Tally(1)
@@ -185,7 +185,7 @@ class Story:
         for name in QUERIES:
             select = self._select(name)
             self._run(f"CREATE TABLE {name} AS {select};")
-            self.made[self._query(name).version] = Made(select)
+            self.recipes[self._query(name).version] = Recipe(select)
 
     def run(self, steps: int = STEPS) -> Tally:
         """Do something so many times; now and then all must be as it should be."""
@@ -223,7 +223,7 @@ class Story:
                 "X": self.chance.randint(-3, 9),
             }
             deleted = name in TABLES and self.chance.random() < 0.25
-            self.told.append(f"{name} {key} {None if deleted else row} at {self.now_s}")
+            self.lines.append(f"{name} {key} {None if deleted else row} at {self.now_s}")
             value = None if deleted else json.dumps(row).encode()
             self.scene.append(name, key.encode(), value, self.now_s * 1000)
         return "fed"
@@ -232,7 +232,7 @@ class Story:
         """Some versions of queries read what is there."""
         versions = list(self.scene.catalog.versions)
         some = self.chance.sample(versions, self.chance.randint(1, len(versions)))
-        self.told.append(f"-- read by {[version.name for version in some]}")
+        self.lines.append(f"-- read by {[version.name for version in some]}")
         self.scene.read(some)
         return "read"
 
@@ -249,7 +249,7 @@ class Story:
         if done:
             rebuild = self.scene.catalog.rebuilds.get(query.id)  # it may be cut over already
             candidate = self._query(name) if rebuild is None else rebuild.candidate
-            self.made[candidate.version] = Made(select, first)
+            self.recipes[candidate.version] = Recipe(select, first)
         return "rebuilt" if done else "rebuild refused"
 
     def roll_back(self) -> str:
@@ -265,7 +265,7 @@ class Story:
     def same_again(self) -> str:
         """A replacement in place by the same statement."""
         name = self.chance.choice(QUERIES)
-        select = self.made[self._query(name).version].select
+        select = self.recipes[self._query(name).version].select
         done = self._try(f"CREATE OR REPLACE TABLE {name} AS {select};")
         return "replaced" if done else "replacement refused"
 
@@ -293,7 +293,7 @@ class Story:
 
     def look(self) -> str:
         """The rebuilds are looked at once."""
-        self.told.append("-- step")
+        self.lines.append("-- step")
         before = len(self.scene.catalog.rebuilds)
         self.scene.look()
         ended = before - len(self.scene.catalog.rebuilds)
@@ -301,7 +301,7 @@ class Story:
 
     def restart(self) -> str:
         """The service starts again."""
-        self.told.append("-- restart")
+        self.lines.append("-- restart")
         self.scene.restart()
         return "restarted"
 
@@ -321,13 +321,13 @@ class Story:
             raise self._unlike(f"not cut over: {list(self.scene.catalog.rebuilds)}")
         self.scene.await_quiet()
         for name in QUERIES:
-            made = self.made[self._query(name).version]
-            actual, expected = self._rows(name), self._computed(name, made)
+            recipe = self.recipes[self._query(name).version]
+            actual, expected = self._rows(name), self._computed(name, recipe)
             self.tally.compared += 1
             if actual != expected:
-                raise self._unlike(f"{name} is {actual}, not {expected}: {made}")
+                raise self._unlike(f"{name} is {actual}, not {expected}: {recipe}")
 
-    def _computed(self, name: str, made: Made) -> Mapping[bytes, bytes | None]:
+    def _computed(self, name: str, recipe: Recipe) -> Mapping[bytes, bytes | None]:
         """The rows that a statement gives over the rows of now, and the stream's records."""
         other = World(declarations())
         before = QUERIES[: QUERIES.index(name)]
@@ -336,9 +336,9 @@ class Story:
         for each in (*TABLES, *before):
             for key, (_, value, time_ms) in last_of(self._records(each)).items():
                 other.topics.append(each, key, value, time_ms)
-        for key, value, time_ms in self._records(STREAM)[made.first :]:
+        for key, value, time_ms in self._records(STREAM)[recipe.first :]:
             other.topics.append(STREAM, key, value, time_ms)
-        other.run(f"CREATE TABLE {name} AS {made.select};")
+        other.run(f"CREATE TABLE {name} AS {recipe.select};")
         other.drain()
         rows = other.topics.records.get(name, [])
         return values_of((each.key, each.value, each.timestamp) for each in rows)
@@ -350,7 +350,7 @@ class Story:
         return self.scene.records(topic + self.scene.tag)
 
     def _unlike(self, what: str) -> Unlike:
-        return Unlike(f"seed {self.seed}: {what}\n" + "\n".join(self.told))
+        return Unlike(f"seed {self.seed}: {what}\n" + "\n".join(self.lines))
 
     # --- statements
 
@@ -359,16 +359,16 @@ class Story:
         return query
 
     def _run(self, text: str) -> None:
-        self.told.append(text)
+        self.lines.append(text)
         self.scene.run(self._named(text))
 
     def _try(self, text: str) -> bool:
         """Execute a statement that may be refused."""
-        self.told.append(text)
+        self.lines.append(text)
         try:
             self.scene.run(self._named(text))
         except Refused as refused:
-            self.told[-1] += f" -- refused: {refused}"
+            self.lines[-1] += f" -- refused: {refused}"
             return False
         return True
 
