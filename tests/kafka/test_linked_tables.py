@@ -74,7 +74,7 @@ class Served:
         for query in self.catalog.queries.values():
             if query.sink.endswith(self.tag):
                 topics = [self.catalog.sources[name].topic for name in query.sources]
-                goal = {}
+                goal: dict[str, dict[int, int]] = {}
                 for (topic, partition), (_, end) in self._node.services.monitor.ends(
                     topics
                 ).items():
