@@ -136,7 +136,7 @@ proof-qtt: setup ## every test file on Spark, REST cases on a server: about 45 m
 
 proof-upgrades: setup ## PAIRS replacements at random against a model, STORIES of tables of tables, in memory; UPGRADE_CHAINS chains on Spark
 	$(RUN) -m tests.upgrades --pairs $(PAIRS) --stories $(STORIES)
-	KSQL_TEST_UPGRADE_CHAINS=$(UPGRADE_CHAINS) $(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py
+	KSQL_TEST_UPGRADE_CHAINS=$(UPGRADE_CHAINS) $(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py tests/kafka/test_linked_tables.py
 
 proof-cuts: setup ## the same records in other micro-batches: RUNS random cases in memory, 50 on Spark
 	$(RUN) -m tests.cuts --runs $(RUNS)
