@@ -320,7 +320,8 @@ def check_replacement(old: DataSource, new: DataSource) -> list[str]:
     stems = []
     if old.kind != new.kind:
         stems.append(
-            f"DataSource '{old.name}' has type = {old.kind}, which cannot be upgraded to {new.kind}"
+            f"DataSource '{old.name}' has type = K{old.kind} "
+            f"which cannot be upgraded to K{new.kind}"
         )
     if _storage(old) != _storage(new):
         stems.append(

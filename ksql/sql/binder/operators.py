@@ -169,21 +169,40 @@ def _condition(binder: Binder, node: ex.Case, held: Bound | None, when: ex.Expr)
 
 def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlType:
     """Return the type that all results have; only literals may be converted to it."""
-    typed = [result for result in results if type_of(result) != model.NULL]
+    typed = [(at, result) for at, result in enumerate(results) if type_of(result) != model.NULL]
     if not typed:
         raise binder.fail(f"{_INVALID}All case branches have NULL type")
-    free = next((result for result in typed if not isinstance(result, Const)), None)
-    target = _of_literals(typed) if free is None else type_of(free)
-    for index, result in enumerate(results):
-        type_ = type_of(result)
-        if type_ in (target, model.NULL) or (
-            isinstance(result, Const) and _casts_without_loss(result, target)
-        ):
-            continue
-        both = model.is_numeric(target) and model.is_numeric(type_)
-        hint = f"CAST(.. AS {wider_number(target, type_)}) gives them one type." if both else ""
-        raise binder.fail(_mismatch(binder, node, index, target, type_), hint=hint)
-    return target
+    count = _agreeing([result for _, result in typed])
+    before = _target([result for _, result in typed[:count]])
+    if count == len(typed):
+        return before
+    at, odd = typed[count]
+    both = model.is_numeric(before) and model.is_numeric(type_of(odd))
+    hint = f"CAST(.. AS {wider_number(before, type_of(odd))}) gives them one type." if both else ""
+    raise binder.fail(_mismatch(binder, node, at, before, type_of(odd)), hint=hint)
+
+
+def _agreeing(results: list[Bound]) -> int:
+    """Return how many results have one type, from the first one on; the next one is wrong."""
+    count = len(results)
+    while not _agree(results[:count]):
+        count -= 1
+    return count
+
+
+def _agree(results: list[Bound]) -> bool:
+    target = _target(results)
+    return all(
+        type_of(result) == target
+        or (isinstance(result, Const) and _casts_without_loss(result, target))
+        for result in results
+    )
+
+
+def _target(results: list[Bound]) -> model.SqlType:
+    """Return the type of the first result that is no literal, else what the literals widen to."""
+    free = next((result for result in results if not isinstance(result, Const)), None)
+    return _of_literals(results) if free is None else type_of(free)
 
 
 def _of_literals(literals: list[Bound]) -> model.SqlType:

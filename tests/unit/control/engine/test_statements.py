@@ -315,7 +315,7 @@ def test_a_declaration_that_loses_something_names_all_of_it():
     )
     assert error.message == (
         "Cannot upgrade data source: S. "
-        "(DataSource 'S' has type = STREAM, which cannot be upgraded to TABLE) AND "
+        "(DataSource 'S' has type = KSTREAM which cannot be upgraded to KTABLE) AND "
         "(DataSource 'S' has topic = s (KAFKA/JSON) "
         "which cannot be upgraded to u (KAFKA/JSON)) AND "
         "(Key columns must be identical. The following key columns are changed, missing or "

@@ -322,6 +322,17 @@ LINKED = f"{LINK} As a workaround"
             "THEN expression 'WHEN B THEN I' has type: INTEGER.\n"
             "Previous THEN expression(s) type: STRING.",
         ),
+        (
+            "CASE WHEN b THEN 'x' WHEN b THEN i ELSE 'y' END",
+            "THEN expression 'WHEN B THEN I' has type: INTEGER.\n"
+            "Previous THEN expression(s) type: STRING.",
+        ),
+        (
+            "CASE WHEN b THEN NULL WHEN b THEN 1 WHEN b THEN 2.5 WHEN b THEN s END",
+            "THEN expression 'WHEN B THEN S' has type: STRING.\n"
+            "Previous THEN expression(s) type: DECIMAL(11, 1).",
+        ),
+        ("CASE WHEN b THEN 'x' ELSE i END", "THEN type: STRING.\nDEFAULT type: INTEGER."),
         ("CASE WHEN b THEN NULL END", "Invalid Case expression. All case branches have NULL type"),
         ("CASE WHEN b THEN i ELSE l END", "THEN type: INTEGER.\nDEFAULT type: BIGINT."),
         (
