@@ -147,7 +147,6 @@ CREATE STREAM X AS SELECT ID, DATE_FORMAT(CUSTOMER) AS N FROM ORDERS;
 
 CREATE STREAM X AS SELECT ID, QWERTZ(CUSTOMER) AS N FROM ORDERS;
 --> line 1:31: Can't find any functions with the name 'QWERTZ'
---> Did you mean SQRT?
 
 -- Variables.
 
