@@ -44,6 +44,7 @@ END: Final = -1
 _STEP_S: Final = 0.1
 _CONNECT_S: Final = 1.0
 _BATCH: Final = 5000
+_STEP: Final = 100
 _MOST_LAST: Final = 10_000
 
 
@@ -104,12 +105,18 @@ class Reader:
             self._consumer.resume([TopicPartition(*partition) for partition in ended])
         self._held = paused
 
-    def poll(self, most: int = _BATCH, timeout_s: float = 1.0) -> list[RawRecord]:
+    def poll(
+        self, most: int = _BATCH, timeout_s: float = 1.0, most_bytes: int | None = None
+    ) -> list[RawRecord]:
         """Return up to ``most`` records, as soon as there are any; empty when the time is over.
 
+        With ``most_bytes`` of values no more are added.
         Raises: OffsetsGone, UnknownTopic, KafkaDenied, NewerRecord.
         """
-        got = self._gathered(most, timeout_s, 0)  # what is there already
+        if most_bytes is None:
+            got = self._gathered(most, timeout_s, 0)  # what is there already
+        else:
+            got = self._bounded(most, timeout_s, most_bytes)
         return [self._record(message) for message in got if self._is_record(message)]
 
     def poll_last(
@@ -155,6 +162,20 @@ class Reader:
         if first is None:
             return []
         return [first, *self._consumer.consume(most - 1, gather_s)] if most > 1 else [first]
+
+    def _bounded(self, most: int, timeout_s: float, most_bytes: int) -> list[Message]:
+        """Gather in steps until there are so many, or so many bytes."""
+        got = some = self._gathered(1, timeout_s, 0)
+        size = 0
+        while some and len(got) < most:
+            size += sum(map(len, some))
+            if size >= most_bytes:
+                break
+            mean = max(size // len(got), 1)
+            count = min(most - len(got), max((most_bytes - size) // mean, 1), 2 * len(got) + _STEP)
+            some = self._consumer.consume(count, 0)
+            got += some
+        return got
 
     def read_to_end(self, timeout_s: float | None = None) -> Iterator[list[RawRecord]]:
         """Yield batches up to where the partitions end now (as far as it is committed).

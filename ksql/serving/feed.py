@@ -1,13 +1,17 @@
 """Raw records for push queries: the feed's interface, one that reads Kafka by itself, a guard.
 
 A push query reads for days. Without the guard, it would outlive the rights that it was admitted by.
+
+Its client may read slowly, or stop. Kafka's client would then keep 64 MiB of each such query; a
+feed lets it fetch little ahead.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.kafka import OffsetsGone, Reader
@@ -17,6 +21,11 @@ if TYPE_CHECKING:
     from ksql.kafka import KafkaSettings
 
 _POLL_S = 0.25
+_BATCH_BYTES: Final = 1 << 20
+_LITTLE: Final[Mapping[str, str | float | bool]] = {
+    "queued.max.messages.kbytes": 2048,  # one fetch is no larger then
+    "fetch.queue.backoff.ms": 50,  # after a second by default, a reader would wait for records
+}
 
 Offsets = Mapping[tuple[str, int], int]
 """By topic and partition."""
@@ -50,6 +59,26 @@ Feeds = Callable[[Offsets, Callable[[], None]], Feed]
 """Makes a feed that begins at these offsets and calls that when it is closed."""
 
 
+@contextmanager
+def released(feed: Feed) -> Iterator[None]:
+    """Close a feed with its reader; end it only, if the reader is a generator that is left.
+
+    Such a generator may end in the event loop, and to close waits for Kafka's client. Its reader
+    closes the query.
+    """
+    is_left = False
+    try:
+        yield
+    except GeneratorExit:
+        is_left = True
+        raise
+    finally:
+        if is_left:
+            feed.end()
+        else:
+            feed.close()
+
+
 class TopicFeed:
     """An iterator of arriving records, until it is closed.
 
@@ -65,9 +94,13 @@ class TopicFeed:
         explain: Callable[[OffsetsGone], KsqlError] = lambda problem: problem,
     ) -> None:
         """Take ``explain``: it gives what ``poll`` raises if offsets to read do not exist."""
-        self._reader = Reader(settings)
+        self._reader = Reader(settings, **_LITTLE)
         self._explain = explain
-        self._reader.assign(start)
+        try:
+            self._reader.assign(start)
+        except BaseException:
+            self._reader.close()
+            raise
         self._on_end = on_end
         self._ending = threading.Event()
         self._reading = threading.Lock()
@@ -91,7 +124,9 @@ class TopicFeed:
             raise self._problem
         with self._reading:
             try:
-                return [] if self._released else self._reader.poll(timeout_s=_POLL_S)
+                if self._released:
+                    return []
+                return self._reader.poll(timeout_s=_POLL_S, most_bytes=_BATCH_BYTES)
             except OffsetsGone as problem:
                 raise self._explain(problem) from problem
 
@@ -114,8 +149,10 @@ class TopicFeed:
             if self._released:
                 return
             self._released = True
-            self._reader.close()
-        self._on_end()
+            try:
+                self._reader.close()
+            finally:
+                self._on_end()
 
 
 AGAIN_S: Final = 1.0

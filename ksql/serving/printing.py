@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ksql.core import KsqlError
 from ksql.core.types import Format, WindowedKeys, times
 from ksql.formats import FORMAT_OF, MAGIC, PREFIX_BYTES, RegisteredReader, serde_for
+from ksql.serving.feed import released
 
 if TYPE_CHECKING:
     from ksql.core import RawRecord
@@ -50,7 +51,7 @@ class PrintQuery:
     def lines(self) -> Iterator[list[str]]:
         """Yield lines as records come; first the guessed formats."""
         seen = sent = 0
-        try:
+        with released(self._feed):
             while self._feed.open and (self._limit is None or sent < self._limit):
                 out: list[str] = []
                 records = self._feed.poll()
@@ -69,8 +70,6 @@ class PrintQuery:
                         out.append(self._line(record))
                         sent += 1
                 yield out
-        finally:
-            self._feed.close()
 
     def _line(self, record: RawRecord) -> str:
         keys, values = self._formats or ((), ())

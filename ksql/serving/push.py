@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ksql.core import StatementError
 from ksql.exec.dataflow import RawBatch, answering, through
 from ksql.exec.operators import Bound, BoundedStore
+from ksql.serving.feed import released
 from ksql.serving.pull_restrictions import places
 from ksql.serving.results import ResultRow
 from ksql.sql.syntax import ast
@@ -103,7 +104,7 @@ class PushQuery:
     def batches(self) -> Iterator[list[ResultRow]]:
         """Yield rows as they come; an empty batch at least twice a second."""
         sent = 0
-        try:
+        with released(self._feed):
             if self._limit == 0:
                 self.final_message = "Limit Reached"
                 return
@@ -119,8 +120,6 @@ class PushQuery:
                     self.final_message = "Query Completed"
                     return
             self.final_message = "Query Completed"
-        finally:
-            self._feed.close()
 
     def end(self) -> None:
         """Let its reader come to an end."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 import uuid
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,7 +48,7 @@ from ksql.sql.syntax import ast
 from ksql.views import TableNotReady, TopicExtents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ksql.control.engine import Engine
     from ksql.control.statements import Request, Services
@@ -88,6 +89,8 @@ class QueryService:
         self._point_queries = PointQueryCache()
         self._pull_counter = PullCounter(now_ms)
         self._open: dict[str, _Open] = {}
+        self._prints: set[object] = set()
+        self._beginning = 0
         self._lock = threading.Lock()
 
     def open(
@@ -135,7 +138,7 @@ class QueryService:
                         lambda: self._push(query, request, parsed.text, tombstones=tombstones)
                     )
                 case ast.PrintTopic() as print_:
-                    return self._print(print_)
+                    return self._print(print_, request)
                 case _:
                     raise StatementError(
                         "The statement is not a query; send it to the /ksql endpoint."
@@ -353,9 +356,29 @@ class QueryService:
         self, query: ast.Query, request: Request, text: str, *, tombstones: bool
     ) -> ResultStream:
         check_limit(query)
-        limit = request.settings.number("ksql.max.push.queries")
-        if len(self._open) >= limit:
-            raise TOO_MANY_PUSH_QUERIES(limit=limit)
+        with self._place(request.settings):
+            return self._begun_push(query, request, text, tombstones=tombstones)
+
+    @contextmanager
+    def _place(self, settings: Settings) -> Iterator[None]:
+        """Keep a place for a query while it begins.
+
+        Raises: TOO_MANY_PUSH_QUERIES.
+        """
+        limit = settings.number("ksql.max.push.queries")
+        with self._lock:
+            if len(self._open) + len(self._prints) + self._beginning >= limit:
+                raise TOO_MANY_PUSH_QUERIES(limit=limit)
+            self._beginning += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._beginning -= 1
+
+    def _begun_push(
+        self, query: ast.Query, request: Request, text: str, *, tombstones: bool
+    ) -> ResultStream:
         source = query.source
         while isinstance(source, ast.Join):
             source = source.left
@@ -399,14 +422,22 @@ class QueryService:
 
     # --- PRINT
 
-    def _print(self, stmt: ast.PrintTopic) -> TextStream:
+    def _print(self, stmt: ast.PrintTopic, request: Request) -> TextStream:
+        """Start PRINT, which costs what a push query does, and counts as one."""
         self._check_topic(stmt.topic, "print", stmt.span)
         ask = self._extents.begin_offsets if stmt.from_beginning else self._extents.end_offsets
+        running = object()
+
+        def ended() -> None:
+            with self._lock:
+                self._prints.discard(running)
+
+        with self._place(request.settings):
+            feed = self._feed(stmt, lambda: ask([stmt.topic]), ended)()
+            with self._lock:
+                self._prints.add(running)
         return PrintQuery(
-            self._feed(stmt, lambda: ask([stmt.topic]), _unlisted)(),
-            interval=stmt.interval,
-            limit=stmt.limit,
-            registry=self._engine.registry,
+            feed, interval=stmt.interval, limit=stmt.limit, registry=self._engine.registry
         )
 
     def _feed(

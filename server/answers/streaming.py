@@ -23,6 +23,7 @@ from ksql.serving import (
     is_dated,
     token_of,
 )
+from server.answers.pieces import Pieces, in_turns
 from server.answers.row_encoders import AnswerForm, dumps, replicas_form
 from server.context import AppContext, BufferedResult
 from server.errors import ShuttingDown, streamed_body
@@ -50,6 +51,7 @@ class QueryResponse(StreamingResponse):
         scope.setdefault("state", {})["query_id"] = self._stream.query_id
         if scope.get("http_version") == "2" and self.media_type == DELIMITED:
             self.body_iterator = _line_by_line(self.body_iterator)
+        self.body_iterator = in_turns(self.body_iterator)
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -186,14 +188,14 @@ async def _row_chunks(
     batch: list[ResultRow] | None,
     batches: Iterator[list[ResultRow]],
 ) -> AsyncIterator[bytes]:
-    sent = counter(stream)
+    sent, pieces = counter(stream), Pieces(form.rows)
     try:
-        chunk = form.header() + form.rows(batch or ())
-        sent(len(chunk))
-        yield chunk
+        for chunk in pieces.of(batch or (), form.header()):
+            sent(len(chunk))
+            yield chunk
         while batch is not None:
             batch = await context.wait(lambda: next(batches, None))
-            if chunk := form.rows(batch or ()):
+            for chunk in pieces.of(batch or ()):
                 sent(len(chunk))
                 yield chunk
         if context.has_cut(stream):

@@ -17,6 +17,7 @@ from ksql.cluster.replicas import Caller
 from ksql.control.statements import FieldInfo
 from ksql.core import requested_token
 from ksql.serving import ResultStream, TextStream, freshness_of, is_dated, notes_of, token_of
+from server.answers.pieces import in_turns
 from server.answers.row_encoders import (
     StreamedRows,
     consistency_object,
@@ -89,7 +90,7 @@ async def _send_all(websocket: WebSocket, context: AppContext, request: KsqlRequ
         context.opened(stream, ends_soon=pull)
         try:
             websocket.scope.setdefault("state", {})["query_id"] = stream.query_id
-            async for text in _frames(context, stream):
+            async for text in in_turns(_frames(context, stream)):
                 await websocket.send_text(text)
             if context.has_cut(stream):
                 raise ShuttingDown

@@ -6,9 +6,12 @@ import contextlib
 import gzip
 import json
 import socket
+import threading
 from urllib.parse import quote
 
+import h2.connection
 import httpx
+import psutil
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -23,6 +26,10 @@ from tests.waits import PATIENCE_S, NotYet, await_true
 S, T, WIDE = (unique(stem).upper() for stem in ("s", "t", "wide"))
 LONG = "x" * 10_000
 WIDE_ROWS = 1_500
+UPGRADE = (
+    "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+)
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +161,70 @@ def test_a_client_that_never_reads_its_push_query(server, caplog):
         await_true("nobody lists it", lambda: not server.service.node.reads.pushes())
     [record] = [each for each in caplog.records if each.message == "client_takes_nothing"]
     assert (record.path, record.query_id) == ("/query-stream", query)
+
+
+def asking(place, kind):
+    """A socket whose client has begun a push query, and reads nothing."""
+    sql = f"SELECT A FROM {WIDE} EMIT CHANGES;"
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(PATIENCE_S)
+    client.connect(place)
+    if kind == "websocket":
+        request = quote(json.dumps({"ksql": sql, "streamsProperties": EARLIEST}))
+        target = f"/ws/query?request={request}"
+        client.sendall(f"GET {target} HTTP/1.1\r\nhost: localhost\r\n{UPGRADE}\r\n\r\n".encode())
+        return client
+    body = json.dumps({"sql": sql, "properties": EARLIEST}).encode()
+    if kind == "http":
+        head = f"POST /query-stream HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}"
+        client.sendall(f"{head}\r\n\r\n".encode() + body)
+        return client
+    frames = h2.connection.H2Connection()
+    frames.initiate_connection()
+    authority = (":scheme", "http"), (":authority", "localhost")
+    frames.send_headers(1, [(":method", "POST"), *authority, (":path", "/query-stream")])
+    frames.send_data(1, body, end_stream=True)
+    client.sendall(frames.data_to_send())
+    return client
+
+
+def in_the_middle_of_a_frame(client):
+    client.send(b"\x82")
+    client.close()
+
+
+def native_threads():
+    """How many threads there are besides Python's: those of Kafka's client."""
+    return psutil.Process().num_threads() - threading.active_count()
+
+
+LEAVES = {
+    "closes": socket.socket.close,
+    "closes in a frame": in_the_middle_of_a_frame,
+    "ends its side": lambda client: client.shutdown(socket.SHUT_WR),
+}
+
+
+@pytest.mark.parametrize("leaves", LEAVES)
+def test_slow_readers_cost_little_and_leave_nothing(server, http, leaves):
+    """Their consumers, threads and sockets; others continue."""
+    kinds = ("http", "websocket", "h2") * 3
+    await_true("nobody else reads", lambda: not server.service.node.reads.pushes())
+    with impatient(server.service, 600.0) as (place, context):
+        before = native_threads()
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(asking(place, kind)) for kind in kinds]
+            await_true("all read", lambda: context.running == len(kinds))
+            sql = f"SELECT A FROM {WIDE} EMIT CHANGES LIMIT {WIDE_ROWS};"
+            assert len(http.rows(sql)) == WIDE_ROWS
+            assert http.rows(f"SELECT C FROM {T} WHERE K='k3';")
+            assert context.running == len(kinds)
+            for client in clients:
+                LEAVES[leaves](client)
+            await_true("their queries have ended", lambda: context.running == 0)
+            await_true("nobody lists them", lambda: not server.service.node.reads.pushes())
+    await_true("their threads are gone", lambda: native_threads() <= before)
 
 
 def test_answers_are_compressed(http):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from ksql.control.statements.execute import RequestFailed
@@ -14,6 +17,8 @@ from ksql.core.config import Settings
 from ksql.core.errors import TooManyRequests
 from ksql.serving.limits import PULL_BANDWIDTH, LimitedStream, Limits
 from ksql.serving.results import ResultRow
+from server.answers.pieces import PIECE_BYTES, Pieces, in_turns
+from server.app import create_app
 from tests.unit.server.fakes import FakeService, FakeStream, rows
 from tests.unit.server.web import ask
 
@@ -86,6 +91,102 @@ def test_a_limit_that_is_reached_is_too_many_requests() -> None:
         429,
         {"@type": "generic_error", "error_code": 42900, "message": "Host is at rate limit"},
     )
+
+
+def encoded(some: Sequence[ResultRow]) -> bytes:
+    return b"".join(str(row.values[1]).encode() for row in some)
+
+
+@pytest.mark.parametrize("size", [1, 1000, 1_000_000])
+def test_rows_come_in_pieces_of_some_size(size: int) -> None:
+    some = rows(*((n, "x" * size) for n in range(20_000_000 // size // 10)))
+    pieces = Pieces(encoded)
+    first = list(pieces.of(some, b"head"))
+    again = list(pieces.of(some))
+    assert b"".join(first) == b"head" + encoded(some)
+    assert b"".join(again) == encoded(some)
+    longest = max(map(len, again))
+    assert longest <= max(2 * PIECE_BYTES, size)
+    assert len(again) <= 2 + 2 * len(encoded(some)) // min(max(PIECE_BYTES, size), longest)
+
+
+def test_rows_without_a_text_are_no_piece() -> None:
+    pieces = Pieces(lambda _rows: b"")
+    assert list(pieces.of(DATA * 1000)) == []
+    assert list(pieces.of((), b"head")) == [b"head"]
+
+
+def test_what_is_sent_at_once_leaves_others_their_turns() -> None:
+    async def run() -> tuple[int, int]:
+        times = itertools.count(0.0, 0.0006)  # per piece
+
+        async def source() -> AsyncIterator[int]:
+            for number in range(100):
+                yield number
+
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.ensure_future(other())
+        taken = [number async for number in in_turns(source(), lambda: next(times))]
+        beside.cancel()
+        return len(taken), turns
+
+    taken, turns = asyncio.run(run())
+    assert taken == 100
+    assert turns > 30
+
+
+@pytest.mark.parametrize("path", ["/query", "/query-stream"])
+def test_a_large_batch_is_sent_in_pieces(path: str) -> None:
+    wide = rows(*((n, "x" * 10_000) for n in range(1_000)))
+    stream = FakeStream([wide], "push", ends_with="Limit Reached")
+    sizes: list[int] = []
+
+    async def run() -> None:
+        app = create_app(FakeService(stream=lambda: stream))
+        body = orjson.dumps({"ksql": "S;", "sql": "S;"})
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+        gone = asyncio.Event()
+
+        async def receive() -> Any:
+            if messages:
+                return messages.pop()
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sizes.append(len(message.get("body", b"")))
+
+        head = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "method": "POST",
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": head,
+            "server": ("localhost", 1),
+            "client": ("127.0.0.1", 2),
+            "state": {},
+        }
+        try:
+            await app(scope, receive, send)
+        finally:
+            app.state.context.release()
+
+    asyncio.run(run())
+    assert sum(sizes) > 10_000_000
+    assert max(sizes) < 2 * PIECE_BYTES
 
 
 def test_the_bytes_of_an_answer_count() -> None:

@@ -101,7 +101,7 @@ def test_offsets_that_do_not_exist_are_of_a_new_topic_if_its_id_is_new(
     looked(feeds, topics)
     topics.ids["a"] = now
 
-    def poll(_reader, timeout_s):
+    def poll(_reader, timeout_s, most_bytes):
         raise OffsetsGone("a", 0, "offset out of range")
 
     monkeypatch.setattr(Reader, "poll", poll)

@@ -22,6 +22,8 @@ START = 1562630400000
 class Polled:
     """A feed of these records, batch by batch."""
 
+    closed = False
+
     def __init__(self, *batches):
         self._batches = list(batches)
 
@@ -33,6 +35,10 @@ class Polled:
         return self._batches.pop(0)
 
     def close(self):
+        self._batches = []
+        self.closed = True
+
+    def end(self):
         self._batches = []
 
 
@@ -218,3 +224,14 @@ def test_keys_that_come_later_are_shown_as_what_they_are():
     lines_ = lines([record(None, b"x")], [record(struct.pack(">q", 2), b"x")])
     assert lines_[0].endswith("no data processed")
     assert "key: 2," in lines_[-1]
+
+
+def test_lines_that_are_left_do_not_wait_for_the_reader():
+    feed = Polled([record(b"k", b"v")], [record(b"k", b"v")])
+    printed = PrintQuery(feed, interval=1, limit=None)
+    lines = printed.lines()
+    next(lines)
+    del lines
+    assert (feed.open, feed.closed) == (False, False)
+    printed.close()
+    assert feed.closed

@@ -44,8 +44,11 @@ class ListFeed:
     def end(self):
         self._records.clear()
 
+    closed = False
+
     def close(self):
         self.end()
+        self.closed = True
 
 
 def windowed(key, start):
@@ -83,6 +86,21 @@ def rows(text, *records, keyed=False, **more):
         (*row.values, "gone") if row.tombstone else row.values for b in push.batches() for row in b
     ]
     return rows_, push.final_message
+
+
+def test_rows_that_are_left_do_not_wait_for_the_reader():
+    """The event loop may leave them; the query is closed in a thread."""
+    world = World(SETUP)
+    query = world.parse("SELECT A FROM S EMIT CHANGES;")
+    plan = transient_plan("q", query, world.engine.context(world.settings))
+    feed = ListFeed([RawRecord("s", 0, n, n, b"k", b'{"A": 1}', []) for n in range(3)])
+    push = PushQuery(plan, world.engine.functions, lambda: feed)
+    batches = push.batches()
+    next(batches)
+    del batches
+    assert (feed.open, feed.closed) == (False, False)
+    push.close()
+    assert feed.closed
 
 
 def test_its_state_is_bounded():

@@ -19,6 +19,7 @@ from ksql.cluster.replicas.replica_status import ReplicaStatus
 from ksql.cluster.replicas.replicated import Caller, Replicas
 from ksql.control.pull_metrics import BySite, PullMetrics
 from ksql.control.statements.execute import RequestFailed
+from ksql.core.config import Settings
 from ksql.core.errors import ServerError
 from ksql.core.records import Offset
 from ksql.core.token import Token
@@ -70,6 +71,9 @@ class NoPlaces:
 
     end_offsets = begin_offsets
 
+    def topics(self):
+        return {"t": 1}
+
 
 class NoRecords:
     """A reader of nothing."""
@@ -105,6 +109,48 @@ def test_a_setting_says_whether_deletions_are_shown(show, form_has_them, shown, 
     text, settings = "SELECT * FROM T EMIT CHANGES;", {"ksql.push.show.deletes": show}
     stream = pushed(text, tombstones=form_has_them, **settings)
     assert (stream.query._deletes, marks_deletes(stream)) == (shown, marked)
+
+
+def test_print_counts_as_a_push_query_until_it_ends():
+    world, ends = World(T), []
+
+    def feed(_start, on_end):
+        ends.append(on_end)
+        return NoRecords()
+
+    world.settings = Settings({**world.settings.server, "ksql.max.push.queries": "2"})
+    reads = QueryService(world.engine, feed, NoPlaces(), None, lambda: 1000)
+    texts = "PRINT 't';", "SELECT * FROM T EMIT CHANGES;"
+
+    def open_(text):
+        return reads.open(text, world.services, world.settings, {}, {})
+
+    for text in texts:
+        open_(text)
+    for text in texts:
+        with pytest.raises(RequestFailed, match="push queries exceeded: 2"):
+            open_(text)
+    ends.pop(0)()
+    open_(texts[0])
+
+
+def test_those_that_begin_at_the_same_time_count_too():
+    world, refusals = World(T), []
+    world.settings = Settings({**world.settings.server, "ksql.max.push.queries": "1"})
+
+    def feed(_start, _on_end):
+        with pytest.raises(RequestFailed) as refused:
+            open_()
+        refusals.append(refused.value)
+        return NoRecords()
+
+    reads = QueryService(world.engine, feed, NoPlaces(), None, lambda: 1000)
+
+    def open_():
+        return reads.open("SELECT * FROM T EMIT CHANGES;", world.services, world.settings, {}, {})
+
+    open_()
+    assert [each.error.code for each in refusals] == [40003]
 
 
 def test_a_column_of_the_marks_name_is_refused_where_it_would_be_added():
