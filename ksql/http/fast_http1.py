@@ -108,6 +108,13 @@ class Ordinary(asyncio.Protocol):
         """Return whether the last request has been read and answered."""
         return not self._missing and (self._exchange is None or self._exchange.complete)
 
+    def eof_received(self) -> None:
+        """Leave the exchange: a client that ends its side has left, whatever it has not taken."""
+        if self._exchange is not None:
+            self._exchange.left()
+        self.flow.resume_writing()
+        self._unread.begin()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection and its exchange: the client has left."""
         del exc
@@ -126,7 +133,7 @@ class Ordinary(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Continue."""
         self.flow.resume_writing()
-        self._unread.end()
+        self._unread.taken()
 
     # --- what the server calls ------------------------------------------------------------------
 
@@ -329,6 +336,15 @@ class Http1(Patient, H11Protocol):
             self._idle.expect_head(head_of(self.config))
         else:
             self._idle.head_came()
+
+    def eof_received(self) -> None:
+        """Leave the request, as ``Ordinary`` does."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.flow.resume_writing()
+        self._unread.begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._idle.end()

@@ -77,6 +77,10 @@ class Http2(asyncio.Protocol):
         """The headers that every answer has: the date and the server's name."""
         return self._state.default_headers
 
+    def now_s(self) -> float:
+        """Return the loop's time."""
+        return self._loop.time()
+
     # --- what the transport calls ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -123,6 +127,12 @@ class Http2(asyncio.Protocol):
         self.flush()
         self._close_if_done()
 
+    def eof_received(self) -> None:
+        """Leave all its streams: the client asks and credits nothing any more."""
+        self._leave()
+        self.writable.set()
+        self._unread.begin()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave all its streams: the client has left."""
         del exc
@@ -141,7 +151,7 @@ class Http2(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Continue to write and to read."""
         self.writable.set()
-        self._unread.end()
+        self._unread.taken()
         if not self._resting and not self._transport.is_closing():
             self._transport.resume_reading()
 
@@ -384,9 +394,13 @@ class Stream:
         self._connection.flush()
 
     async def _write(self, body: bytes, *, last: bool) -> None:
-        """Send as much as the client has credited, and wait for more credit till all is sent."""
+        """Send as much as the client has credited, and wait for more credit till all is sent.
+
+        Credit of the connection and of other streams is no credit of this one.
+        """
         frames = self._connection.frames
         rest = memoryview(body)
+        waits: float | None = None  # since when it has no credit
         while rest or last:
             await self._connection.writable.wait()
             if self._gone:
@@ -395,8 +409,10 @@ class Stream:
                 frames.local_flow_control_window(self.number), frames.max_outbound_frame_size
             )
             if rest and room <= 0:
-                await self._await_credit()
+                waits = self._connection.now_s() if waits is None else waits
+                await self._await_credit(waits)
                 continue
+            waits = None
             piece, rest = rest[:room], rest[room:]
             ends = last and not rest
             frames.send_data(self.number, bytes(piece), end_stream=ends)
@@ -406,11 +422,12 @@ class Stream:
             if ends:
                 return
 
-    async def _await_credit(self) -> None:
-        """Wait until the client takes more; break off if it does not."""
+    async def _await_credit(self, since_s: float) -> None:
+        """Wait until the client takes more; break off if it has not for too long."""
         self._credit.clear()
+        rest_s = since_s + self._connection.patience_s - self._connection.now_s()
         try:
-            await asyncio.wait_for(self._credit.wait(), self._connection.patience_s)
+            await asyncio.wait_for(self._credit.wait(), rest_s)
         except TimeoutError:
             self.note_unread()
             self.left()

@@ -180,8 +180,15 @@ class Unread:
         self._left = self._transport.get_write_buffer_size()
         self._timer = self._loop.call_later(self._seconds, self._check)
 
+    def taken(self) -> None:
+        """Stop the clock, unless the connection closes: then all that is left must be taken."""
+        if self._transport.is_closing():
+            self.begin()
+        else:
+            self.end()
+
     def end(self) -> None:
-        """Stop the clock: the client has taken enough, or has left."""
+        """Stop the clock: the client has left, or does not owe anything."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -234,7 +241,7 @@ class Patient(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Continue."""
         super().resume_writing()
-        self._unread.end()
+        self._unread.taken()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock: the client has left."""

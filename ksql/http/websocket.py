@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST_TARGET: Final = 8_000  # the package reads lines of 8,192 bytes, and 128 headers
 _MOST_HEADERS: Final = 100
+_ABNORMAL: Final = 1006  # an end without a farewell
 _log: Final = logging.getLogger(__name__)
 _log.setLevel(logging.WARNING)  # below it whole URLs are logged, which may hold a password
 _log.addFilter(lambda record: record.msg != "Invalid UTF-8 sequence received from client.")
@@ -41,6 +42,17 @@ class WebSocket(Patient, WebSocketsSansIOProtocol):
         self.logger = _log
         self.conn.logger = _log
         self.watch_unread(self.loop, write_timeout_of(self.config), self.transport)
+
+    def schedule_ping(self) -> None:
+        """Ping again after the interval, however late the answers to earlier pings came."""
+        if self.ping_interval:
+            self.ping_timer = self.loop.call_later(self.ping_interval, self.send_keepalive_ping)
+
+    def eof_received(self) -> None:
+        """Let the application see that a client which ends its side has left."""
+        self.stop_keepalive()
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": _ABNORMAL})
+        self._unread.begin()
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless it is closed; over TLS there may be more to come even then."""

@@ -16,8 +16,11 @@ import trustme
 from ksql.http.timeouts import Unread
 from ksql.http.tls import KEYSTORE, TYPE, server_context
 from tests.unit.http.clients import PATIENCE_S, Frames, hosted
+from tests.waits import await_true
 
 SHORT_S = 0.2
+ENOUGH = 1 << 30
+"""Bytes; a stream is sent far fewer within the time that another one may go unread."""
 PIECE = b"r" * 100_000
 UPGRADE = (
     b"GET /x?access_token=secret HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\n"
@@ -30,7 +33,7 @@ class Flood:
     """An application that sends until the client has left."""
 
     def __init__(self):
-        self.left = threading.Event()
+        self.left, self.rests = threading.Event(), threading.Event()
 
     async def __call__(self, scope, receive, send):
         scope["state"]["query_id"] = "query_7"
@@ -48,8 +51,11 @@ class Flood:
         self.left.set()
 
     async def _rows(self, send, message):
+        loop = asyncio.get_running_loop()
         while True:
+            rests = loop.call_later(SHORT_S, self.rests.set)  # it waits for the client by then
             await send(message)
+            rests.cancel()
             await asyncio.sleep(0)
 
 
@@ -120,6 +126,29 @@ def test_a_stream_without_credit_is_reset_and_the_others_continue(caplog):
     assert noted(caplog)[0].query_id == "query_7"
 
 
+def test_credit_for_another_stream_is_none_for_one_that_is_not_read(caplog):
+    app = Flood()
+    with hosted(app, patience_s=5 * SHORT_S) as port, Frames(port) as client:
+        client.h2.increment_flow_control_window(1 << 24)  # of the connection
+        unread, read = client.request("/x"), client.request("/y")
+        credited = 0
+
+        def reset_or_late():
+            nonlocal credited
+            new, reset = len(client.body(read)), client.of(h2.events.StreamReset, unread)
+            client.seen.clear()
+            if new:
+                client.credit(read, new)
+                credited += new
+            if reset:
+                client.seen += reset
+            return bool(reset) or credited > ENOUGH
+
+        client.until(reset_or_late)
+        assert client.of(h2.events.StreamReset, unread)
+    assert noted(caplog)[0].path == "/x"
+
+
 def test_an_http2_client_that_never_reads_is_cut_off(caplog):
     app = Flood()
     with hosted(app, patience_s=SHORT_S) as port, Frames(port) as client:
@@ -134,12 +163,50 @@ def test_an_http2_client_that_never_reads_is_cut_off(caplog):
     assert noted(caplog)[0].query_id == "query_7"
 
 
+LONG_S = 600.0
+H11 = (
+    b"POST /x HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n", H11, UPGRADE],
+    ids=["http", "h11", "websocket"],
+)
+def test_a_client_that_ends_its_side_has_left_although_much_is_unread(request_):
+    app = Flood()
+    with hosted(app, patience_s=LONG_S) as port, opened(port, request_) as sock:
+        assert app.rests.wait(PATIENCE_S)
+        sock.shutdown(socket.SHUT_WR)
+        assert app.left.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n", H11, UPGRADE],
+    ids=["http", "h11", "websocket"],
+)
+def test_what_it_has_not_read_is_kept_for_the_usual_time_only(request_, caplog):
+    app = Flood()
+    with hosted(app, patience_s=2 * SHORT_S) as port, opened(port, request_) as sock:
+        assert app.rests.wait(PATIENCE_S)
+        sock.shutdown(socket.SHUT_WR)
+        await_true("it is given up", lambda: noted(caplog))
+        with pytest.raises(ConnectionResetError):
+            drain(sock)
+
+
 class Transport:
     """A transport with so much left to send."""
 
-    def __init__(self, *sizes):
+    def __init__(self, *sizes, closing=False):
         self.sizes = list(sizes)
         self.aborted = False
+        self.closing = closing
+
+    def is_closing(self):
+        return self.closing
 
     def get_write_buffer_size(self):
         return self.sizes.pop(0) if len(self.sizes) > 1 else self.sizes[0]
@@ -174,5 +241,22 @@ def test_a_client_that_has_read_is_left_alone():
         unread.end()
         await asyncio.sleep(0.01)
         assert (ends, transport.aborted) == ([], False)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_a_client_that_has_taken_enough_is_left_alone_unless_it_is_to_take_all(closing):
+    async def run():
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        transport = Transport(100, closing=closing)
+        unread = Unread(loop, 0.001, transport, ended.set)
+        unread.begin()
+        unread.taken()
+        if closing:
+            await ended.wait()
+        else:
+            await asyncio.sleep(0.01)
+        assert transport.aborted is closing
 
     asyncio.run(run())
