@@ -4,7 +4,7 @@ At the limit, the connection that has been idle longest makes room for a new one
 same address, if that has its share already, else one of the address that has most. One whose client
 waits for an answer is never closed so; where there are only such, a new one is refused.
 
-A loop takes few new connections in one round, so those that are open are served between them.
+A loop begins few new connections in one round, so those that are open are served between them.
 Of TLS handshakes, which cost most, only so many are under way that their work is bounded, too.
 """
 
@@ -41,15 +41,26 @@ class Connection(socket.socket):
 
     table: Connections | None = None
     client = ""
+    is_tls = False
     closing = False
+    has_begun = False
     is_busy: Callable[[], bool]
 
     @classmethod
-    def of(cls, accepted: socket.socket, table: Connections, client: str) -> Connection:
+    def of(
+        cls, accepted: socket.socket, table: Connections, client: str, *, is_tls: bool = False
+    ) -> Connection:
         """Return the socket, which knows the table that it is to be in."""
         connection = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
         connection.table, connection.client, connection.is_busy = table, client, _never
+        connection.is_tls = is_tls
         return connection
+
+    def begins(self) -> None:
+        """Take note that it gets a protocol, perhaps after a handshake."""
+        self.has_begun = True
+        if self.is_tls and self.table is not None:
+            self.table.handshake_begins(self)
 
     def close(self) -> None:
         """Close, and make room."""
@@ -61,6 +72,9 @@ class Connection(socket.socket):
     def make_room(self) -> None:
         """Let its protocol see the end of the client's bytes: it closes then."""
         self.closing = True
+        if not self.has_begun:
+            self.close()
+            return
         with contextlib.suppress(OSError):  # the client was faster
             self.shutdown(socket.SHUT_RDWR)
 
@@ -73,29 +87,24 @@ class Listening(socket.socket):
 
     table: Connections | None = None
     is_tls = False
-    _taken = 0
 
-    def accept(self) -> tuple[socket.socket, Any]:
-        """Return the next connection that has room; close the others.
+    def take(self) -> Connection | None:
+        """Return the next connection; None if it has no room, and was closed.
 
-        A loop takes few in one round only. Open connections have their turn between two rounds, and
-        those that make room need one to close.
-        Raises: BlockingIOError when there is none, or the round is over; OSError without
-            descriptors.
+        Raises: BlockingIOError when there is none; OSError without descriptors.
         """
-        if self.table is None:
-            return super().accept()
-        while self._taken < (_HANDSHAKES_AT_ONCE if self.is_tls else _AT_ONCE):
-            self._taken += 1
-            accepted, address = super().accept()
-            connection = Connection.of(accepted, self.table, client_of(address))
-            if self.table.admit(connection):
-                if self.is_tls:
-                    self.table.handshake_begins(connection)
-                return connection, address
-            connection.close()
-        self._taken = 0
-        raise BlockingIOError
+        assert self.table is not None  # noqa: S101 - HttpServer gives it one
+        accepted, address = self.accept()
+        connection = Connection.of(accepted, self.table, client_of(address), is_tls=self.is_tls)
+        if self.table.admit(connection):
+            return connection
+        connection.close()
+        return None
+
+
+def in_a_round(sock: Listening) -> int:
+    """Return how many connections of a socket may begin in a round of the event loop."""
+    return _HANDSHAKES_AT_ONCE if sock.is_tls else _AT_ONCE
 
 
 class Connections:
@@ -213,6 +222,7 @@ def _never() -> bool:
     return False
 
 
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - recognised, not bound
 _BACKLOG: Final = 2048
 
@@ -232,6 +242,11 @@ def listen(host: str, port: int) -> Listening:
     sock = socket.create_server(endpoint, family=family, backlog=_BACKLOG)
     # connections inherit it; without it every answer waits 40 ms for an acknowledgement
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # a machine that has gone says nothing; its push query would wait for rows for ever
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if option := getattr(socket, name, None):  # not every system has them
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
     return Listening(sock.family, sock.type, sock.proto, sock.detach())
 
 

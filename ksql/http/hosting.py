@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 import uvicorn
 
 from ksql.core.process import in_background
+from ksql.http.acceptor import Acceptor
 from ksql.http.connections import HEAD_S, Connections, Listening, quiet_about_descriptors
 from ksql.http.protocol_detect import EitherHttp
 from ksql.http.read_sizes import read_little_over_tls
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 
 _LONGEST_MESSAGE = 65_536  # a websocket's client has nothing to say but farewell
+_PING_S = 20.0
+"""A client that reads slowly comes late to a ping: its answer is not waited for."""
 
 
 class _Server(uvicorn.Server):
@@ -51,18 +54,30 @@ class _Server(uvicorn.Server):
         quiet_about_descriptors(loop)
         if self.config.ssl is not None:
             read_little_over_tls()
-        self.servers = [
-            await loop.create_server(
-                self._protocol,
-                sock=sock,
-                ssl=self.config.ssl,
-                backlog=self.config.backlog,
-                ssl_handshake_timeout=self._handshake_s,
-            )
-            for sock in sockets or ()
-        ]
+        servers = [await self._accepting(loop, sock) for sock in sockets or ()]
+        self.servers = cast("list[asyncio.Server]", servers)
         self.started = True
         self.accepting.set()
+
+    async def _accepting(
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket
+    ) -> Acceptor | asyncio.Server:
+        tls, handshake_s = self.config.ssl, self._handshake_s
+        if not isinstance(sock, Listening):
+            return await loop.create_server(
+                self._protocol,
+                sock=sock,
+                ssl=tls,
+                backlog=self.config.backlog,
+                ssl_handshake_timeout=handshake_s,
+            )
+        return Acceptor(
+            loop,
+            sock,
+            lambda connection: loop.connect_accepted_socket(
+                self._protocol, connection, ssl=tls, ssl_handshake_timeout=handshake_s
+            ),
+        )
 
     @property
     def _handshake_s(self) -> float | None:
@@ -107,6 +122,8 @@ class HttpServer:
                 http=EitherHttp,
                 ws=WebSocket,
                 ws_max_size=_LONGEST_MESSAGE,
+                ws_ping_interval=_PING_S,
+                ws_ping_timeout=None,
                 lifespan="off",
                 log_config=None,
                 access_log=False,

@@ -14,6 +14,7 @@ import pytest
 import trustme
 
 from ksql.http import connections as module
+from ksql.http.acceptor import Acceptor
 from ksql.http.connections import Connection, Connections, Listening, client_of, listen
 from ksql.http.http2 import PREFACE
 from tests.unit.http.clients import PATIENCE_S, hosted
@@ -67,6 +68,14 @@ def answered(port):
         return False
 
 
+def test_the_kernel_asks_whether_a_silent_client_is_still_there():
+    with listen("127.0.0.1", 0) as sock, socket.create_connection(sock.getsockname()):
+        accepted, _ = sock.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+
+
 @pytest.mark.parametrize("limits", [(6, 100), (100, 6)])
 @pytest.mark.parametrize("text", [b"", b"P", GET[:9], PREFACE, GET])
 def test_the_connection_that_is_idle_longest_makes_room(limits, text, caplog):
@@ -89,19 +98,85 @@ def test_a_burst_is_taken_in_rounds(monkeypatch):
         )  # one that finds none closed is refused
 
 
-@pytest.mark.parametrize("is_tls", [False, True])
-def test_open_connections_have_their_turn_between_few_new_ones(monkeypatch, is_tls):
+def from_address(host, port):
+    """A connection from that address of this machine."""
+    sock = socket.socket()
+    sock.settimeout(PATIENCE_S)
+    sock.bind((host, 0))
+    sock.connect(("127.0.0.1", port))
+    return sock
+
+
+def begun_in_rounds(monkeypatch, hosts, *, is_tls=False, table=None):
+    """From which addresses connections begin, in the order of the loop's rounds."""
     monkeypatch.setattr(module, "_AT_ONCE", 5)
     monkeypatch.setattr(module, "_HANDSHAKES_AT_ONCE", 2)
-    with listen("127.0.0.1", 0) as sock, contextlib.ExitStack() as stack:
-        sock.table, sock.is_tls = Connections(), is_tls
-        for _ in range(6):
-            stack.enter_context(opened(sock.getsockname()[1]))
-        for _ in range(2 if is_tls else 5):
-            stack.enter_context(sock.accept()[0])
-        with pytest.raises(BlockingIOError):
-            sock.accept()
-        stack.enter_context(sock.accept()[0])  # in the next round
+    rounds: list[list[str]] = [[]]
+
+    async def run():
+        others = asyncio.get_running_loop()
+        with listen("127.0.0.1", 0) as sock, contextlib.ExitStack() as stack:
+            for host in hosts:
+                stack.enter_context(from_address(host, sock.getsockname()[1]))
+            sock.table, sock.is_tls = Connections() if table is None else table, is_tls
+
+            async def begin(connection):
+                if not rounds[-1]:
+                    others.call_soon(lambda: rounds.append([]))  # an open connection's turn
+                rounds[-1].append(connection.client)
+                stack.callback(connection.close)
+
+            acceptor = Acceptor(asyncio.get_running_loop(), sock, begin)
+            while sum(map(len, rounds)) < min(len(hosts), len(sock.table) or len(hosts)):
+                await asyncio.sleep(0)
+            acceptor.close()
+
+    asyncio.run(run())
+    return [each for each in rounds if each]
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_open_connections_have_their_turn_between_few_new_ones(monkeypatch, is_tls):
+    rounds = begun_in_rounds(monkeypatch, ["127.0.0.1"] * 12, is_tls=is_tls)
+    assert sum(map(len, rounds)) == 12
+    assert max(map(len, rounds)) == (2 if is_tls else 5)
+
+
+def test_the_connections_of_one_address_do_not_delay_that_of_another(monkeypatch):
+    hosts = [*["127.0.0.1"] * 40, "127.0.0.2", "127.0.0.3"]
+    first, *_ = begun_in_rounds(monkeypatch, hosts)
+    assert set(first) == {"127.0.0.1", "127.0.0.2", "127.0.0.3"}
+
+
+def test_one_that_has_not_begun_makes_room_at_once(monkeypatch):
+    table = Connections(6, 6)
+    rounds = begun_in_rounds(monkeypatch, ["127.0.0.1"] * 20, table=table)
+    assert sum(map(len, rounds)) == 6
+    assert len(table) == 0
+
+
+def test_what_has_not_begun_at_the_end_is_closed():
+    async def run():
+        with listen("127.0.0.1", 0) as sock:
+            sock.table = table = Connections()
+            begun = []
+
+            async def begin(connection):
+                begun.append(connection)
+
+            with contextlib.ExitStack() as stack:
+                for _ in range(100):
+                    stack.enter_context(from_address("127.0.0.1", sock.getsockname()[1]))
+                acceptor = Acceptor(asyncio.get_running_loop(), sock, begin)
+                while not begun:
+                    await asyncio.sleep(0)
+                acceptor.close()
+                await asyncio.sleep(0)  # the next round had begun
+                assert len(table) == len(begun) < 100
+                for connection in begun:
+                    connection.close()
+
+    asyncio.run(run())
 
 
 def test_few_handshakes_are_under_way(monkeypatch):

@@ -28,6 +28,7 @@ from ksql.cluster.replicas.replica_status import ReplicaStatus
 from ksql.control.statements.execute import RequestFailed
 from ksql.core.errors import KsqlError, ServerError, StatementError
 from ksql.core.token import TOKEN, Token
+from ksql.http import hosting
 from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
 from ksql.http.tls import KEYSTORE, TYPE, server_context
@@ -105,6 +106,25 @@ def test_columns_then_rows_then_the_end(kind: Any) -> None:
         "done",
     )
     assert service.calls == [("SELECT;", {"a": "1"}, {"v": "x"})]
+
+
+def test_a_client_that_reads_slowly_is_pinged_and_need_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hosting, "_PING_S", 0.05)
+    service = FakeService(stream=lambda: FakeStream([DATA]))
+    request = f"GET /ws/query?request={quote(json.dumps(REQUEST))} HTTP/1.1\r\nhost: localhost"
+    upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13"
+    key = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="
+    with serving(service) as (place, _):
+        host, _, port = place.partition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as sock:
+            sock.sendall("\r\n".join((request, upgrade, key, "", "")).encode())
+            data = b""
+            while data.count(b"\x89\x04") < 5:
+                some = sock.recv(1 << 16)
+                assert some, "the server has closed it"
+                data += some
 
 
 def test_a_query_waits_for_a_command() -> None:
