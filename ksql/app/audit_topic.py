@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from ksql.core import KsqlError, StartError, Tally, log_fields
+from ksql.core import KsqlError, StartError, Tally, hidden_if_secret, log_fields
 from ksql.core.process import in_background
 from ksql.exec.dataflow import topic_acl
 from ksql.kafka import UnknownTopic, WriteFailed, topic_name
@@ -130,7 +130,7 @@ class AuditTopic(logging.Handler):
             "service": self._service,
             "host": self._host,
             **log_fields(),
-            **{name: _plain(value) for name, value in own.items()},
+            **{name: _plain(name, value) for name, value in own.items()},
         }
         return _Entry(time_ms, orjson.dumps(value))
 
@@ -201,5 +201,5 @@ class AuditTopic(logging.Handler):
             _log.error("audit_topic_not_written", extra=fields)
 
 
-def _plain(value: object) -> object:
-    return value if isinstance(value, bool | int) else str(value)
+def _plain(name: str, value: object) -> object:
+    return value if isinstance(value, bool | int) else hidden_if_secret(name, str(value))

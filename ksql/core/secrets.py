@@ -16,13 +16,19 @@ from ksql.core.errors import StartError
 HIDDEN: Final = "***"
 _NAMES: Final = re.compile(
     r"password|passwd|passphrase|secret|token|credential|jaas|user\.info"
+    r"|(?:api|access|private|account|master|shared|encryption|signing)[._-]?key\b"
     r"|ssl\.(?:keystore\.key|key\.pem)",
     re.IGNORECASE,
 )
 _SCHEME: Final = "://"
 _URL: Final = re.compile(r"[^\s,'\"<>]++")
 _PARAMETER: Final = re.compile(r"[?&;][^=&;\s]*+=?")
-_SECRET_PARAMETER: Final = re.compile(r"password|passwd|secret|token|credential", re.IGNORECASE)
+_SECRET_PARAMETER: Final = re.compile(
+    r"password|passwd|secret|token|credential|(?:api|access)[._-]?key", re.IGNORECASE
+)
+_ORACLE: Final = re.compile(
+    r"(jdbc:oracle:\w{1,9}:)[^\s/@,'\"]{1,128}+/[^\s@]{1,256}+@", re.IGNORECASE
+)
 _VALUE: Final = re.compile(r"[^&;\s,'\"]*+")
 _ASSIGNED: Final = re.compile(
     r"""((?:password|passwd|passphrase|secret|user\.info)["']?+\s{0,9}+[=:]\s{0,9}+)"""
@@ -49,6 +55,7 @@ def without_secrets(text: str) -> str:
     """
     if _SCHEME in text:
         text = _without_parameters(_URL.sub(lambda url: _without_user(url[0]), text))
+    text = _ORACLE.sub(rf"\1{HIDDEN}@", text)
     return _ASSIGNED.sub(rf"\1{HIDDEN}", text)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import Select, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from ksql.core import Millis, Offset, QueryId
+from ksql.core import Millis, Offset, QueryId, hidden_if_secret, is_secret
 from ksql.exec import DifferenceCounts
 from ksql.history.entries import (
     KnownRebuild,
@@ -171,8 +172,8 @@ def _values(upgrade_id: UpgradeId, entry: UpgradeEntry, status: str) -> dict[str
         "sink": entry.sink,
         "statement_old": entry.statement_old,
         "statement_new": entry.statement_new,
-        "plan_old": entry.plan_old,
-        "plan_new": entry.plan_new,
+        "plan_old": _shown(entry.plan_old),
+        "plan_new": _shown(entry.plan_new),
         "classes": list(entry.classes),
         "traits": list(entry.traits),
         "guarantees": list(map(asdict, entry.guarantees)),
@@ -187,6 +188,24 @@ def _values(upgrade_id: UpgradeId, entry: UpgradeEntry, status: str) -> dict[str
         "candidate": entry.candidate,
         "user_name": entry.user or None,
     }
+
+
+def _shown(plan: str | None) -> str | None:
+    """Return a plan's JSON without the secrets of its settings: others read the ledger, too."""
+    if plan is None or not is_secret(plan):
+        return plan
+    tree = json.loads(plan)
+    _hide_in(tree)
+    return json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
+
+
+def _hide_in(tree: object) -> None:
+    branches = [*tree.values()] if isinstance(tree, dict) else tree
+    if isinstance(tree, dict) and isinstance(settings := tree.get("settings"), list):
+        tree["settings"] = [[name, hidden_if_secret(name, value)] for name, value in settings]
+    if isinstance(branches, list):
+        for branch in branches:
+            _hide_in(branch)
 
 
 def _ended(outcome: UpgradeOutcome) -> dict[str, Any]:

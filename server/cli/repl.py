@@ -24,6 +24,7 @@ from prompt_toolkit.output import Output
 from server.cli.client import ServerFailure
 from server.cli.commands import COMMANDS, Exit, greet
 from server.cli.complete import SqlCompleter
+from server.cli.kept import without_secrets
 from server.cli.split import split
 from server.cli.terminal import PROMPT, Terminal
 from server.cli.words import KEYWORDS
@@ -70,14 +71,17 @@ HISTORY_VARIABLE = "KSQL_HISTORY_FILE"
 
 
 class Memory(FileHistory):
-    """The history file; a text that repeats the one before is not kept twice."""
+    """The history file; a text that repeats the one before is not kept twice.
+
+    The file has no passwords; what was typed since the terminal began can be recalled whole.
+    """
 
     _last: str | None = None
 
     def store_string(self, string: str) -> None:
         """Write one entry."""
         if string != self._last:
-            super().store_string(string)
+            super().store_string(without_secrets(string))
         self._last = string
 
 
@@ -90,6 +94,8 @@ def _history() -> History:
     path = history_file()
     try:
         path.touch(mode=0o600)
+        if path.is_file():  # an earlier one may be open to other users
+            path.chmod(0o600)
     except OSError:
         return InMemoryHistory()
     return Memory(path)

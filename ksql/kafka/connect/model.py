@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ksql.core import HIDDEN, is_secret
+from ksql.core import HIDDEN, is_secret, without_secrets
 
 Config = Mapping[str, str]
 """The configuration of a connector."""
@@ -25,12 +25,12 @@ UNREACHABLE: Final = frozenset({"", ".", ".."})
 
 
 def masked(text: str, config: Config) -> str:
-    """Return a text of Kafka Connect's without the secrets of a configuration."""
+    """Return a text of Kafka Connect's without the secrets of a configuration, and of URLs."""
     for name, value in config.items():
         if is_secret(name) and value:
             for written in (json.dumps(value)[1:-1], value):
                 text = text.replace(written, HIDDEN)
-    return text
+    return without_secrets(text)
 
 
 class NotThatForm(Exception):

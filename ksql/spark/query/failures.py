@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ksql.core import LATEST_MS, KsqlError, QueryFailed
+from ksql.core import LATEST_MS, KsqlError, QueryFailed, without_secrets
 
 _CAUSE = re.compile(
     r"^(?:Caused by: |: )?(?:[\w.$]+\.)?(\w+(?:Error|Exception|Failed|Failure|Exit)): (.+)$",
@@ -56,7 +56,11 @@ def cause(problem: BaseException) -> str:
 
 
 def reason(trace: str) -> str:
-    """Return the sentence that a user needs, out of a chain of stack traces."""
+    """Return the sentence that a user needs, out of a chain of stack traces, without secrets."""
+    return without_secrets(_reason(trace))
+
+
+def _reason(trace: str) -> str:
     if late := _TOO_LATE.search(trace):
         return str(RecordTooLate(*late.groups()))
     if _DATA_LOST.search(trace):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from server.cli.client import Client, JsonObject
 from server.cli.grid import clean
+from server.cli.kept import without_secrets
 from server.cli.migrations.check import FileRefused, disallowed, dry_run, in_its_place
 from server.cli.migrations.failure import SERVER_ERRORS, MigrationFailed, reason_of
 from server.cli.migrations.lock import ApplyLock
@@ -161,7 +162,7 @@ class Applying:
     def _apply(self, file: MigrationFile, previous: str) -> None:
         self.say(f"Applying migration version {file.version}: {file.name}")
         content = file.read()
-        self.say(f"MigrationFile content:\n{clean(content.text()).rstrip()}")
+        self.say(f"MigrationFile content:\n{clean(without_secrets(content.text())).rstrip()}")
         if self.options.dry_run:
             self.say("Dry run complete. No migrations were actually applied.")
             return
@@ -316,7 +317,8 @@ class FileRun:
             )
         except SERVER_ERRORS as error:
             raise MigrationFailed(
-                f"Failed to execute sql: {statement.text} Error: {reason_of(error)}"
+                f"Failed to execute sql: {without_secrets(statement.text)} "
+                f"Error: {reason_of(error)}"
             ) from error
         self._done.append(statement)
         self._applying.lock.check()

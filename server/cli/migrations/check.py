@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from server.cli.client import Client, JsonObject, ServerFailure
+from server.cli.kept import without_secrets
 from server.cli.migrations.failure import MigrationFailed
 from server.cli.migrations.statements import IN_PLACE, Allowed, FileSession, mode_of
 from server.cli.split import Statement
@@ -23,7 +24,8 @@ class FileRefused(MigrationFailed):
     def __init__(
         self, statement: Statement, at: int, why: str, answers: Sequence[JsonObject] = ()
     ) -> None:
-        super().__init__(f"Failed to execute sql: {statement.text} Error: {why}")
+        text = without_secrets(statement.text)
+        super().__init__(f"Failed to execute sql: {text} Error: {why}")
         self.at = at
         self.why = why
         self.answers = answers

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from server.cli.client import Client, JsonObject
 from server.cli.grid import Grid, clean
+from server.cli.kept import without_secrets
 from server.cli.migrations.apply import Progress, Target, due, progress_key
 from server.cli.migrations.check import FileRefused, disallowed, dry_run
 from server.cli.migrations.failure import MigrationFailed
@@ -179,5 +180,5 @@ def _effect(answer: JsonObject) -> tuple[str, str, str]:
 
 
 def _short(text: str) -> str:
-    line = clean(" ".join(text.split()))
+    line = clean(" ".join(without_secrets(text).split()))
     return line if len(line) <= _SHOWN else line[: _SHOWN - 2] + ".."

@@ -17,6 +17,7 @@ from server.cli.migrations.failure import MigrationFailed
 Say = Callable[[str], None]
 MIGRATIONS = "migrations"
 LARGEST_VERSION = 999_999
+_OWN = 0o600  # it may get a password
 _FILE = re.compile(r"V([0-9]{6})__(.+)\.sql")
 _ODD_LETTERS = re.compile(r"[/\\:*?\"<>|\x00-\x1f]")
 
@@ -107,7 +108,7 @@ def create_project(root: Path, url: str, say: Say) -> None:
     say(f"Creating new migrations project at {root}")
     _make_directory(root, say)
     config = root / CONFIG_FILE
-    _make_file(config, say)
+    _make_file(config, say, mode=_OWN)
     say(f"Writing to config file: {config}")
     config.write_text(initial(url), encoding="utf-8")
     _make_directory(root / MIGRATIONS, say)
@@ -148,10 +149,10 @@ def _make_directory(path: Path, say: Say) -> None:
         raise MigrationFailed(f"Failed to create directory {path}: {error.strerror}") from error
 
 
-def _make_file(path: Path, say: Say) -> None:
+def _make_file(path: Path, say: Say, mode: int = 0o666) -> None:
     say(f"Creating file: {path}")
     try:
-        path.touch(exist_ok=False)
+        path.touch(mode, exist_ok=False)
     except FileExistsError as error:
         raise MigrationFailed(f"File already exists: {path}") from error
     except OSError as error:

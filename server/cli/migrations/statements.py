@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from server.cli.client import JsonObject
+from server.cli.kept import without_secrets
 from server.cli.migrations.failure import MigrationFailed
 from server.cli.session import with_values
 from server.cli.split import Statement, split
@@ -84,7 +85,8 @@ def statements_of(text: str) -> tuple[Statement, ...]:
     pieces = split(text)
     if pieces.open_quote:
         raise MigrationFailed(
-            f"Failed to parse sql: {pieces.rest.text}. Error: the quote {pieces.open_quote} is open"
+            f"Failed to parse sql: {without_secrets(pieces.rest.text)}. "
+            f"Error: the quote {pieces.open_quote} is open"
         )
     return pieces.closed()
 
@@ -98,7 +100,8 @@ def check_supported(statement: Statement) -> None:
     if refused:
         kind = " ".join(refused[1].upper().split())
         raise MigrationFailed(
-            f"Failed to parse sql: {statement.text}. Error: '{kind}' statements are not supported."
+            f"Failed to parse sql: {without_secrets(statement.text)}. "
+            f"Error: '{kind}' statements are not supported."
         )
 
 

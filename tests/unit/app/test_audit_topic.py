@@ -96,6 +96,13 @@ def test_a_line_is_a_record_with_all_that_the_line_has(kafka, topic):
     }
 
 
+def test_a_record_has_no_more_secrets_than_its_line(kafka, topic):
+    say(path="/http://ada:m4rk3r@there", token="m4rk3r")
+    await_true("it is written", lambda: kafka.records)
+    [(_, _, value, _)] = kafka.records
+    assert (value["path"], value["token"]) == ("/http://***@there", "***")
+
+
 def test_a_missing_topic_is_created_once_and_again_when_it_was_deleted(kafka, topic):
     say(2)
     await_true("both are written", lambda: counts(topic) == {"written": 2})

@@ -76,6 +76,17 @@ def test_a_client_that_is_not_sampled_has_no_spans(exported):
     assert exported() == ()
 
 
+def test_an_error_shows_no_secret_in_a_span(exported):
+    said = "cannot reach http://ada:m4rk3r@there"
+    with pytest.raises(ValueError, match="m4rk3r"), spans.within_span("a", {}, KeyError):
+        raise ValueError(said)
+    spans.finished_span("b", (1, 2), {}, said)
+    begun_span("c")({}, said)
+    assert {span.name for span in exported()} == {"a", "b", "c"}
+    for span in exported():
+        assert span.status.description == "cannot reach http://***@there"
+
+
 def test_a_statement_that_fails_is_a_span_with_its_error(exported):
     class Full(MemoryRunner):
         def start(self, query):

@@ -13,7 +13,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from server.cli.context import NAME_STATEMENTS
-from server.cli.repl import Memory, Repl, SqlColours, _continuation, history_file
+from server.cli.repl import Memory, Repl, SqlColours, _continuation, _history, history_file
 from tests.unit.cli.desk import Desk
 from tests.unit.server.fakes import FakeService, created
 
@@ -64,6 +64,21 @@ def test_the_history_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert list(Memory(tmp_path / "h").load_history_strings()) == ["A;", "B\nC;", "A;"]
     monkeypatch.delenv("KSQL_HISTORY_FILE")
     assert history_file() == Path.home() / ".ksql-history"
+
+
+def test_the_history_file_has_no_passwords_and_is_its_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "h"
+    path.write_text("")
+    path.chmod(0o644)
+    monkeypatch.setenv("KSQL_HISTORY_FILE", str(path))
+    memory = _history()
+    text = "SET 'ssl.key.password'='m4rk3r';"
+    memory.append_string(text)
+    assert memory.get_strings() == [text]  # it can be recalled
+    assert list(Memory(path).load_history_strings()) == ["SET 'ssl.key.password'='***';"]
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_an_unreachable_server_is_reported_and_the_prompt_stays(service: FakeService) -> None:

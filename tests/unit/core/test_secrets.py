@@ -6,11 +6,20 @@ import pytest
 
 from ksql.core.config import Settings
 from ksql.core.properties.model import Property
-from ksql.core.secrets import is_secret, without_secrets
+from ksql.core.secrets import hidden_if_secret, is_secret, without_secrets
 from ksql.formats.schema_registry import RegistryUnreachable
 from ksql.spark.session.jvm import options
 from tests.unit.world import World
 
+CONNECTORS = {
+    "snowflake.private.key": True,
+    "aws.access.key.id": True,
+    "azblob.account.key": True,
+    "datadog.apiKey": True,
+    "key.converter": False,
+    "ssl.key.location": False,
+    "transforms.private.keys.count": False,
+}
 LEDGER, REGISTRY = "ksql.ledger.url", "ksql.schema.registry.url"
 
 
@@ -25,6 +34,9 @@ LEDGER, REGISTRY = "ksql.ledger.url", "ksql.schema.registry.url"
         ("postgresql://there/db?sslpassword=p&x=1", "postgresql://there/db?sslpassword=***&x=1"),
         ("mail ada@there.example", "mail ada@there.example"),
         ("failed at 'http://a:b@c': no", "failed at 'http://***@c': no"),
+        ("jdbc:oracle:thin:scott/tiger@//db:1521/x", "jdbc:oracle:thin:***@//db:1521/x"),
+        ("jdbc:oracle:thin:@//db:1521/x", "jdbc:oracle:thin:@//db:1521/x"),
+        ("http://there?api_key=k&x=1", "http://there?api_key=***&x=1"),
     ],
 )
 def test_urls_are_shown_without_their_secrets(text, shown):
@@ -39,11 +51,18 @@ def test_urls_are_shown_without_their_secrets(text, shown):
         "://" + "?password" * 10_000,
         "://" + "a@" * 30_000 + " ",
         "://" + "&token=" * 10_000,
+        "jdbc:oracle:a:" * 30_000,
     ],
 )
 def test_no_text_takes_long(text):
     """A stranger's name of 16 KB would have stopped the server for minutes as it was logged."""
     assert "token=&" not in without_secrets(text)
+
+
+@pytest.mark.parametrize(("name", "secret"), CONNECTORS.items())
+def test_names_of_connectors_properties(name, secret):
+    assert is_secret(name) is secret
+    assert (hidden_if_secret(name, "m4rk3r") == "***") is secret
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -246,6 +247,17 @@ class LedgerContract:
         (upgrade,) = ledger.upgrades()
         assert upgrade.entry.statement_new == "a\u2400b\\ud800"
         assert upgrade.entry.plan_new == '"\\u0000"'
+
+    def test_the_secrets_of_a_plan_s_settings_are_not_kept(self, ledger):
+        settings = [["ksql.functions.f.password", "m4rk3r"], ["x.url", "http://a:m4rk3r@b"]]
+        plan = {"columns": [["password", "STRING"]], "settings": settings}
+        text = json.dumps({"version": 1, "plan": plan})
+        ledger.record_upgrade(accepted(1, plan_old=text, plan_new=text))
+        (upgrade,) = ledger.upgrades()
+        hidden = [["ksql.functions.f.password", "***"], ["x.url", "http://***@b"]]
+        expected = {"version": 1, "plan": {**plan, "settings": hidden}}
+        assert json.loads(upgrade.entry.plan_old) == expected
+        assert json.loads(upgrade.entry.plan_new) == expected
 
     def test_an_entry_that_is_not_json_is_refused(self, ledger):
         with pytest.raises(EntryRefused):

@@ -6,6 +6,7 @@ import pytest
 
 from server.cli.client import Client, Row, ServerFailure, Unreachable
 from server.cli.migrations.apply import Progress, Target, due
+from server.cli.migrations.check import FileRefused
 from server.cli.migrations.failure import MigrationFailed
 from server.cli.migrations.metadata import reason
 from server.cli.migrations.project import files_in
@@ -376,3 +377,16 @@ def test_progress_is_what_was_carried_out():
 def test_a_very_long_reason_is_cut():
     assert reason("x" * 5000) == "x" * 3998 + ".."
     assert reason("short") == "short"
+
+
+def test_a_failure_shows_and_keeps_no_password(tool):
+    said_once = "CREATE SOURCE CONNECTOR c WITH ('connector.class'='x', 'a.password'='m4rk3r');"
+    tool.file(1, "rides", f"{RIDES}{said_once}\n")
+    _, out, errors = tool.ended("apply", "--all")
+    [row] = rows(tool, "1")
+    assert row[3] == "ERROR"
+    assert "'a.password'='***'" in out
+    refused = str(FileRefused(Statement(said_once, 1, 1), 0, "why"))
+    assert "'a.password'='***'" in refused
+    assert "m4rk3r" not in refused + out + errors + str(row)
+    assert tool.config.stat().st_mode & 0o777 == 0o600

@@ -239,6 +239,13 @@ class TestLooking:
         [answer] = world.run("DESCRIBE CONNECTOR `out`;")
         assert to_wire(answer)["status"]["tasks"][0]["trace"] == "no login: ***"
 
+    def test_nor_the_users_of_its_urls(self, world, fake):
+        trace = "no answer of jdbc:oracle:thin:scott/tiger@db:1521, http://ada:hunter2@there/x"
+        fake.put("out", SINK, state="FAILED", trace=trace)
+        [answer] = world.run("DESCRIBE CONNECTOR `out`;")
+        shown = "no answer of jdbc:oracle:thin:***@db:1521, http://***@there/x"
+        assert to_wire(answer)["status"]["tasks"][0]["trace"] == shown
+
     @pytest.mark.parametrize("name", [".", ".."])
     def test_a_name_that_no_path_can_hold_is_refused(self, world, fake, name):
         body = refused(world, CREATE.replace("`lines` WITH", f"`{name}` WITH"))

@@ -51,6 +51,11 @@ def test_a_user_reads_one_sentence(trace, text):
     assert "Exception" not in reason(trace)
 
 
+def test_a_reason_has_no_secrets():
+    trace = "java.io.IOException: no answer of http://ada:m4rk3r@there, ssl.key.password=m4rk3r"
+    assert reason(trace) == "no answer of http://***@there, ssl.key.password=***"
+
+
 def test_a_record_that_is_too_late_is_named_with_the_way_behind_it():
     """The trace is Spark's: its error condition KAFKA_MALFORMED_RECORD_TIMESTAMP."""
     message = reason(

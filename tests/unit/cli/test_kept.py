@@ -1,0 +1,39 @@
+"""The texts that the terminal keeps have no passwords."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksql.core.secrets import is_secret
+from server.cli.kept import without_secrets
+from tests.unit.core.test_secrets import CONNECTORS
+from tests.unit.server.test_secrets_swept import STATED
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("SET 'a.password' = 'it''s';", "SET 'a.password' = '***';"),
+        ("DEFINE db_password='x';", "DEFINE db_password='***';"),
+        ("WITH (\"a.token\"='x', b='y');", "WITH (\"a.token\"='***', b='y');"),
+        ("SET 'a.secret'='open", "SET 'a.secret'='***"),
+        ("SET 'u'='http://ada:pw@there/x';", "SET 'u'='http://***@there/x';"),
+        ("SELECT password FROM s WHERE name = 'x';", "SELECT password FROM s WHERE name = 'x';"),
+        ("SELECT 'a' || 'mail@there' FROM s;", "SELECT 'a' || 'mail@there' FROM s;"),
+    ],
+)
+def test_what_is_hidden(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+
+
+@pytest.mark.parametrize("name", [*STATED, *CONNECTORS])
+def test_its_names_are_those_of_the_service(name: str) -> None:
+    is_hidden = "m4rk3r" not in without_secrets(f"SET '{name}'='m4rk3r';")
+    assert is_hidden is is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "text", ["'" * 20_000, "a." * 50_000, "://" * 30_000, "://" + "a/" * 50_000]
+)
+def test_no_text_takes_long(text: str) -> None:
+    assert without_secrets(text) == text
