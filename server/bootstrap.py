@@ -164,10 +164,10 @@ def install_packages() -> None:
 
 
 def compile_packages() -> subprocess.Popen[bytes]:
-    """Begin to compile the modules, as pip would on one core while the other has nothing to do.
+    """Begin to compile the modules; pip would do so on one core while the other has nothing to do.
 
-    Whoever may not write there has to have them compiled. Some packages have templates, which do
-    not compile; pip does not mind them either.
+    A user who may not write there needs them compiled. Some packages have templates, which do not
+    compile; pip does not mind them either.
     """
     command = [str(venv_python()), "-m", "compileall", "-q", str(VENV / "lib")]
     quiet = subprocess.DEVNULL

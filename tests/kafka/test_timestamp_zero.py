@@ -72,7 +72,7 @@ def test_too_large_record_is_reported_and_skipped(broker):
 
 
 def last_copies(records):
-    """Without those that come again: what is under way beside a refused record may be repeated."""
+    """Leave out earlier copies: what is under way next to a refused record may be repeated."""
     return list(reversed(dict.fromkeys(reversed(records))))
 
 
