@@ -55,6 +55,17 @@ class UnreadableCommand(UnusableCommand):
     """A command of a newer version, or one that is damaged."""
 
 
+class CommandOfKsqlDb(UnreadableCommand):
+    """A command of ksqlDB, which names its command topics alike."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset, "ksqlDB has written it: it has a service of this id on this Kafka")
+        self.hint = (
+            "Choose another ksql.service.id, with a ksql.state.dir of its own, and send the "
+            "statements there. Leave this topic to ksqlDB."
+        )
+
+
 class CommandNotApplied(UnusableCommand):
     """A command that reads well, and with which this server cannot do what it says."""
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ksql.control.engine import changes
 from ksql.control.engine.changes import Change, DeleteSubject, DeleteTopic, IdsFrom, StepOver
 from ksql.control.engine.ports import Command
-from ksql.control.log.quarantine import UnreadableCommand
+from ksql.control.log.quarantine import CommandOfKsqlDb, UnreadableCommand
 from ksql.core import FIRST, Form, KsqlError, StatementError, Structs, form, versioned_json
 from ksql.core.types import FORMS as TYPES
 from ksql.exec.dataflow import topic_acl
@@ -55,6 +55,8 @@ _OF_REBUILDS: Final = (
 )
 _QUERY_ID = re.compile(r"[A-Za-z0-9_-]+")
 _BODY: Final = frozenset({"statement", "streamsProperties", "changes"})
+_OF_KSQLDB: Final = "originalProperties"
+"""A field that each command of ksqlDB has, and none of ours."""
 _VERSIONS: Final[versioned_json.Fields] = {
     **dict.fromkeys(range(1, VERSION), _BODY),
     VERSION: _BODY | {"user"},
@@ -134,13 +136,21 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
             raise TypeError("a text is expected")
         return Command(id_, statement, _changes(body["changes"]), properties, user)
     except versioned_json.NewerVersion as error:
-        raise UnreadableCommand(
-            offset, f"its version is {error.version}, ours {VERSION}"
-        ) from error
+        reason = f"its version is {error.version}, ours {VERSION}"
+        raise _unreadable(offset, value, reason) from error
     except (UnreadablePlan, topic_acl.ReadOnlyTopic, *DAMAGE) as error:
         parts = (error.message, error.detail) if isinstance(error, KsqlError) else (str(error),)
         said = ": ".join(filter(None, parts))
-        raise UnreadableCommand(offset, f"{type(error).__name__}: {said}") from error
+        raise _unreadable(offset, value, f"{type(error).__name__}: {said}") from error
+
+
+def _unreadable(offset: int, value: bytes | None, reason: str) -> UnreadableCommand:
+    """Return the error about a command; that it is ksqlDB's says more than any reason."""
+    try:
+        is_foreign = _OF_KSQLDB in versioned_json.parse(value or b"")
+    except DAMAGE:
+        is_foreign = False
+    return CommandOfKsqlDb(offset) if is_foreign else UnreadableCommand(offset, reason)
 
 
 def _changes(document: Any) -> tuple[Change, ...]:

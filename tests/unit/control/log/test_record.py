@@ -7,7 +7,7 @@ import pytest
 
 from ksql.control.engine.changes import EndRebuild, ForgetFormer
 from ksql.control.engine.ports import Command, MemoryLog
-from ksql.control.log.quarantine import UnreadableCommand
+from ksql.control.log.quarantine import CommandOfKsqlDb, UnreadableCommand
 from ksql.control.log.record import (
     VERSION,
     CommandTooLarge,
@@ -118,6 +118,22 @@ def test_a_command_that_cannot_be_read_is_never_skipped(key, value, reason):
         decode(5, key, value)
     assert caught.value.message == ("the command at offset 5 of the command topic cannot be read")
     assert reason in caught.value.detail
+
+
+@pytest.mark.parametrize("version", [4, 15])
+def test_a_command_of_ksqldb_is_called_that(version):
+    """Its version is one that we know, or a later one: neither reason would help."""
+    record = {
+        "statement": "CREATE STREAM S (K STRING KEY) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');",
+        "streamsProperties": {},
+        "originalProperties": {"ksql.streams.auto.offset.reset": "latest"},
+        "plan": {"@type": "ksqlPlanV1", "statementText": "..", "ddlCommand": None},
+        "version": version,
+    }
+    with pytest.raises(CommandOfKsqlDb) as caught:
+        decode(0, b'"stream/`S`/create"', json.dumps(record).encode())
+    assert "ksqlDB has written it" in caught.value.detail
+    assert caught.value.hint.startswith("Choose another ksql.service.id")
 
 
 def test_a_command_fits_a_record():
