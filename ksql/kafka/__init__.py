@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ksql.kafka.leadership_log import KafkaLeadershipLog, LeadershipRecord
     from ksql.kafka.processing_log import *
     from ksql.kafka.ranges import *
-    from ksql.kafka.reader import Reader
+    from ksql.kafka.reader import BEGINNING, Reader
     from ksql.kafka.record_versions import *
     from ksql.kafka.registry_client import RegistrySettings, is_registry_property, registry_of
     from ksql.kafka.settings import *
@@ -44,7 +44,7 @@ else:
             "leadership_log": "KafkaLeadershipLog LeadershipRecord",
             "processing_log": "SINK stream_statement topic_name",
             "ranges": "Block READING Range range_reader",
-            "reader": "Reader",
+            "reader": "BEGINNING Reader",
             "registry_client": "RegistrySettings is_registry_property registry_of",
             "settings": "Config KafkaSettings check_clients is_client_property",
             "topic_difference": "Counts TopicDifference WriteOptions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from contextlib import contextmanager
@@ -11,13 +12,19 @@ from confluent_kafka import Producer
 
 from ksql.control.engine.changes import PutType
 from ksql.control.engine.ports import Command
-from ksql.control.log.log import CommandTopicRecreated, KafkaCommandLog, topic_name
+from ksql.control.log.log import (
+    CommandTopicOfKsqlDb,
+    CommandTopicRecreated,
+    KafkaCommandLog,
+    topic_name,
+)
 from ksql.control.log.quarantine import CommandNotApplied, UnreadableCommand
 from ksql.control.log.record import encode
 from ksql.core.types.model import STRING
 from ksql.kafka.admin import Admin
 from ksql.kafka.errors import ProducerFenced
 from ksql.kafka.settings import KafkaSettings
+from ksql.sql.catalog.model import Topic
 from tests.waits import PATIENCE_S
 
 
@@ -52,6 +59,26 @@ def followed(log, commands, count):
     while len(commands) < count and time.monotonic() < deadline:
         log.catch_up()
     return [each for _, each in commands]
+
+
+@pytest.mark.parametrize("following", [False, True])
+def test_a_topic_of_ksqldb_is_refused_and_left_as_it_is(broker, following):
+    settings, service = KafkaSettings(broker.bootstrap), uuid.uuid4().hex
+    topic, admin = topic_name(service), Admin(settings)
+    retention = {"retention.ms": "9223372036854775807"}
+    admin.create(Topic(topic, 1, configs=retention))
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    record = {"statement": "CREATE STREAM ..", "streamsProperties": {}, "originalProperties": {}}
+    for number in range(2):
+        key = f'"stream/`S{number}`/create"'
+        producer.produce(topic, json.dumps(record | {"version": 13}), key)
+    producer.flush()
+    log = KafkaCommandLog(settings, service, 1, lambda *_: None)
+    with pytest.raises(CommandTopicOfKsqlDb, match="belongs to ksqlDB"):
+        log.follow() if following else log.open()
+    log.close()
+    assert admin.describe([topic])[topic].configs.items() >= retention.items()
+    assert admin.end_offsets([topic]) == {(topic, 0): 2}  # a writer of ours leaves a marker
 
 
 def test_a_follower_takes_nothing_of_a_topic_that_was_recreated(opened, broker):

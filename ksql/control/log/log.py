@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.ports import Command, CommandInDoubt
@@ -25,7 +26,7 @@ from ksql.control.log.quarantine import (
     stepped_over,
     stepping_over,
 )
-from ksql.control.log.record import check_size, decode, encode
+from ksql.control.log.record import check_size, decode, encode, of_ksqldb
 from ksql.core import (
     APPLIED_OFFSET_DAMAGED,
     KsqlError,
@@ -34,6 +35,7 @@ from ksql.core import (
     write_atomically,
 )
 from ksql.kafka import (
+    BEGINNING,
     Journal,
     KafkaUnreachable,
     OpenTransaction,
@@ -89,6 +91,19 @@ class CommandTopicRecreated(CommandTopicBroken):
 
     def __init__(self, topic: str) -> None:
         super().__init__(f"the command topic {topic} was deleted and recreated")
+
+
+class CommandTopicOfKsqlDb(CommandTopicBroken):
+    """The topic belongs to a service of ksqlDB, which names its command topics alike."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"the command topic {topic} belongs to ksqlDB, which has a service of this id on this "
+            "Kafka",
+            detail="Nothing was changed in it.",
+            hint="Choose another ksql.service.id, with a ksql.state.dir of its own, and send the "
+            "statements there.",
+        )
 
 
 class NotCommitted(ServerError):
@@ -229,7 +244,19 @@ class KafkaCommandLog:
             raise CommandTopicBroken(
                 f"the command topic {self.topic} has {topic.partitions} partitions, not 1"
             )
+        if topic is not None:
+            self._check_author()
         return topic is not None
+
+    def _check_author(self) -> None:
+        """Look whether ksqlDB has written the first command, before anything is changed here.
+
+        Raises: CommandTopicOfKsqlDb.
+        """
+        self._journal.seek(BEGINNING)
+        first = next(chain.from_iterable(self._journal.read_to_end()), None)
+        if first is not None and of_ksqldb(first.value):
+            raise CommandTopicOfKsqlDb(self.topic)
 
     def _replay_all(self) -> None:
         self._journal.seek(0)

@@ -146,11 +146,15 @@ def decode(offset: int, key: bytes | None, value: bytes | None) -> Command:
 
 def _unreadable(offset: int, value: bytes | None, reason: str) -> UnreadableCommand:
     """Return the error about a command; that it is ksqlDB's says more than any reason."""
+    return CommandOfKsqlDb(offset) if of_ksqldb(value) else UnreadableCommand(offset, reason)
+
+
+def of_ksqldb(value: bytes | None) -> bool:
+    """Return whether ksqlDB has written a command."""
     try:
-        is_foreign = _OF_KSQLDB in versioned_json.parse(value or b"")
+        return _OF_KSQLDB in versioned_json.parse(value or b"")
     except DAMAGE:
-        is_foreign = False
-    return CommandOfKsqlDb(offset) if is_foreign else UnreadableCommand(offset, reason)
+        return False
 
 
 def _changes(document: Any) -> tuple[Change, ...]:
