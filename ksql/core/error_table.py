@@ -319,7 +319,7 @@ NOT_ORDERABLE: Final = ErrorRow(
 TOO_MANY_PUSH_QUERIES: Final = ErrorRow(
     KsqlError,
     "Maximum number of push queries exceeded: {limit}",
-    hint="Close one, or raise ksql.max.push.queries.",
+    hint="Close one, or raise ksql.max.push.queries. PRINT counts as one.",
     code=40003,
 )
 

@@ -71,6 +71,8 @@ class Http2(asyncio.Protocol):
         self._streams: dict[int, Stream] = {}
         self._ending = False
         self._resting = False  # others have their turn
+        self.sent = 0
+        """Bytes of all answers."""
 
     @property
     def default_headers(self) -> list[tuple[bytes, bytes]]:
@@ -180,6 +182,10 @@ class Http2(asyncio.Protocol):
         if not self._transport.is_closing():
             self.frames.reset_stream(number, code)
             self.flush()
+
+    def goes_last(self, stream: Stream) -> None:
+        """Let the other streams have what the client credits next."""
+        self._streams[stream.number] = self._streams.pop(stream.number)
 
     def answered(self, stream: Stream) -> None:
         """Forget a stream whose task has ended."""
@@ -309,6 +315,8 @@ class Stream:
         self._complete = False
         self._news = asyncio.Event()
         self._credit = asyncio.Event()
+        self._owed_since_s: float | None = None
+        self._sent_then = 0  # by the connection, when this stream began to wait
 
     # --- what the connection calls --------------------------------------------------------------
 
@@ -396,11 +404,11 @@ class Stream:
     async def _write(self, body: bytes, *, last: bool) -> None:
         """Send as much as the client has credited, and wait for more credit till all is sent.
 
-        Credit of the connection and of other streams is no credit of this one.
+        Credit of other streams is no credit of this one.
         """
         frames = self._connection.frames
         rest = memoryview(body)
-        waits: float | None = None  # since when it has no credit
+        self._owed_since_s = None
         while rest or last:
             await self._connection.writable.wait()
             if self._gone:
@@ -409,29 +417,43 @@ class Stream:
                 frames.local_flow_control_window(self.number), frames.max_outbound_frame_size
             )
             if rest and room <= 0:
-                waits = self._connection.now_s() if waits is None else waits
-                await self._await_credit(waits)
+                await self._await_credit()
                 continue
-            waits = None
+            self._owed_since_s = None
             piece, rest = rest[:room], rest[room:]
             ends = last and not rest
             frames.send_data(self.number, bytes(piece), end_stream=ends)
+            self._connection.sent += len(piece)
             if ends:
                 self._end()
             self._connection.flush()
             if ends:
                 return
 
-    async def _await_credit(self, since_s: float) -> None:
+    async def _await_credit(self) -> None:
         """Wait until the client takes more; break off if it has not for too long."""
         self._credit.clear()
-        rest_s = since_s + self._connection.patience_s - self._connection.now_s()
+        rest_s = self._owed_since() + self._connection.patience_s - self._connection.now_s()
         try:
             await asyncio.wait_for(self._credit.wait(), rest_s)
         except TimeoutError:
             self.note_unread()
             self.left()
             self._connection.reset(self.number, h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+
+    def _owed_since(self) -> float:
+        """Return since when the client owes it credit.
+
+        A stream that lacks only the connection's waits for its turn while others are sent.
+        """
+        connection = self._connection
+        own = connection.frames.streams[self.number].outbound_flow_control_window
+        if self._owed_since_s is None:
+            connection.goes_last(self)
+        elif own <= 0 or connection.sent == self._sent_then:
+            return self._owed_since_s
+        self._owed_since_s, self._sent_then = connection.now_s(), connection.sent
+        return self._owed_since_s
 
     def note_unread(self) -> None:
         """Log that the client takes nothing of the answer."""

@@ -21,19 +21,41 @@ _STATED: Final = re.compile(
 )
 _SCHEME: Final = "://"
 _URL: Final = re.compile(r"[^\s,'\"<>]++")
+_PARAMETER: Final = re.compile(r"([?&;][^=&;]*+)(=[^&;]++)?")
+_ORACLE: Final = re.compile(
+    r"(jdbc:oracle:\w{1,9}:)[^\s/@,'\"]{1,128}+/[^\s@]{1,256}+@", re.IGNORECASE
+)
+_ASSIGNED: Final = re.compile(
+    r"""((?:password|passwd|passphrase|secret|user\.info)["']?+\s{0,9}+[=:]\s{0,9}+)"""
+    r"""(?:"[^"]++"?|'[^']++'?|[^\s"',;&]++)""",
+    re.IGNORECASE,
+)
 
 
 def without_secrets(text: str) -> str:
-    """Return a text without the values of names that speak of a secret, and the users of URLs."""
-    shown = _STATED.sub(_shown, text)
-    return _URL.sub(lambda url: _without_user(url[0]), shown) if _SCHEME in shown else shown
+    """Return a text without the values of names that speak of a secret, and without those of URLs.
+
+    Texts that databases are connected by have them, too: ``host=h password=x``.
+    """
+    shown = _ORACLE.sub(rf"\1{HIDDEN}@", _STATED.sub(_shown, text))
+    return _URL.sub(_url_shown, shown) if _SCHEME in shown else shown
 
 
 def _shown(stated: re.Match[str]) -> str:
-    return f"{stated[1]}'{HIDDEN}{stated[3]}" if _NAMES.search(stated[1]) else stated[0]
+    is_secret = _NAMES.search(stated[1]) is not None
+    value = HIDDEN if is_secret else _ASSIGNED.sub(rf"\1{HIDDEN}", stated[2])
+    return f"{stated[1]}'{value}{stated[3]}"
 
 
-def _without_user(url: str) -> str:
-    before, _, rest = url.partition(_SCHEME)
+def _url_shown(url: re.Match[str]) -> str:
+    before, scheme, rest = url[0].partition(_SCHEME)
+    if not scheme:
+        return before
     _, at, place = rest.rpartition("@")
-    return f"{before}{_SCHEME}{HIDDEN}@{place}" if at else url
+    user = f"{HIDDEN}@" if at else ""
+    return f"{before}{_SCHEME}{user}{_PARAMETER.sub(_parameter_shown, place)}"
+
+
+def _parameter_shown(parameter: re.Match[str]) -> str:
+    is_secret = parameter[2] and _NAMES.search(parameter[1])
+    return f"{parameter[1]}={HIDDEN}" if is_secret else parameter[0]

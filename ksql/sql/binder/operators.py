@@ -8,6 +8,7 @@ Source: docs/sql/expressions.md#case.
 from __future__ import annotations
 
 import decimal
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Literal
 
 from ksql.core.types import (
@@ -183,11 +184,14 @@ def _common(binder: Binder, node: ex.Case, results: list[Bound]) -> model.SqlTyp
 
 
 def _agreeing(results: list[Bound]) -> int:
-    """Return how many results have one type, from the first one on; the next one is wrong."""
-    count = len(results)
-    while not _agree(results[:count]):
-        count -= 1
-    return count
+    """Return how many results have one type, from the first one on; the next one is wrong.
+
+    A CASE may have thousands of them.
+    """
+    if _agree(results):
+        return len(results)
+    counts = range(1, len(results))
+    return bisect_left(counts, True, key=lambda count: not _agree(results[:count]))
 
 
 def _agree(results: list[Bound]) -> bool:

@@ -18,6 +18,19 @@ from tests.unit.server.test_secrets_swept import STATED
         ("WITH (\"a.token\"='x', b='y');", "WITH (\"a.token\"='***', b='y');"),
         ("SET 'a.secret'='open", "SET 'a.secret'='***"),
         ("SET 'u'='http://ada:pw@there/x';", "SET 'u'='http://***@there/x';"),
+        (
+            "SET 'u'='jdbc:mysql://db/x?user=a&password=pw';",
+            "SET 'u'='jdbc:mysql://db/x?user=a&password=***';",
+        ),
+        (
+            "SET 'u'='jdbc:sqlserver://db;password=pw;a=b';",
+            "SET 'u'='jdbc:sqlserver://db;password=***;a=b';",
+        ),
+        ("SET 'u'='http://there?api_key=k';", "SET 'u'='http://there?api_key=***';"),
+        ("SET 'u'='jdbc:oracle:thin:ada/pw@db:1';", "SET 'u'='jdbc:oracle:thin:***@db:1';"),
+        ("SET 'u'='host=db password=pw x=1';", "SET 'u'='host=db password=*** x=1';"),
+        ("SET 'u'='http://there?a=b;c&d';", "SET 'u'='http://there?a=b;c&d';"),
+        ("SELECT * FROM s WHERE password = name;", "SELECT * FROM s WHERE password = name;"),
         ("SELECT password FROM s WHERE name = 'x';", "SELECT password FROM s WHERE name = 'x';"),
         ("SELECT 'a' || 'mail@there' FROM s;", "SELECT 'a' || 'mail@there' FROM s;"),
     ],
@@ -33,7 +46,16 @@ def test_its_names_are_those_of_the_service(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["'" * 20_000, "a." * 50_000, "://" * 30_000, "://" + "a/" * 50_000]
+    "text",
+    [
+        "'" * 20_000,
+        "a." * 50_000,
+        "://" * 30_000,
+        "://" + "a/" * 50_000,
+        "://" + "?password" * 10_000,
+        "jdbc:oracle:a:" * 30_000,
+        "x='" + "password" * 10_000,
+    ],
 )
 def test_no_text_takes_long(text: str) -> None:
     assert without_secrets(text) == text

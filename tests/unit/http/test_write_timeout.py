@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
 import threading
+from types import SimpleNamespace
 
 import h2.errors
 import h2.events
 import pytest
 import trustme
 
+from ksql.http.http2 import Stream
 from ksql.http.timeouts import Unread
 from ksql.http.tls import KEYSTORE, TYPE, server_context
 from tests.unit.http.clients import PATIENCE_S, Frames, hosted
 from tests.waits import await_true
 
 SHORT_S = 0.2
+MEGABYTE = 1 << 20
 ENOUGH = 1 << 30
 """Bytes; a stream is sent far fewer within the time that another one may go unread."""
 PIECE = b"r" * 100_000
@@ -32,7 +36,8 @@ UPGRADE = (
 class Flood:
     """An application that sends until the client has left."""
 
-    def __init__(self):
+    def __init__(self, piece=PIECE):
+        self.piece = piece
         self.left, self.rests = threading.Event(), threading.Event()
 
     async def __call__(self, scope, receive, send):
@@ -42,8 +47,8 @@ class Flood:
             await send({"type": "websocket.accept"})
         else:
             await send({"type": "http.response.start", "status": 200, "headers": []})
-        body = {"type": "http.response.body", "body": PIECE, "more_body": True}
-        message = {"type": "websocket.send", "bytes": PIECE} if web else body
+        body = {"type": "http.response.body", "body": self.piece, "more_body": True}
+        message = {"type": "websocket.send", "bytes": self.piece} if web else body
         sending = asyncio.ensure_future(self._rows(send, message))
         while not (await receive())["type"].endswith(".disconnect"):
             pass
@@ -146,6 +151,64 @@ def test_credit_for_another_stream_is_none_for_one_that_is_not_read(caplog):
 
         client.until(reset_or_late)
         assert client.of(h2.events.StreamReset, unread)
+    assert noted(caplog)[0].path == "/x"
+
+
+def test_streams_take_turns_at_the_credit_of_their_connection():
+    """A piece of any size gives way to other streams."""
+    app = Flood(b"r" * (16 * MEGABYTE))
+    with hosted(app) as port, Frames(port) as client:
+        taken = {client.request("/x"): 0, client.request("/y"): 0}
+
+        def both():
+            for number in taken:
+                if new := len(client.body(number)):
+                    client.credit(number, new)
+                    taken[number] += new
+            client.seen.clear()
+            return min(taken.values()) > MEGABYTE
+
+        client.until(both)
+    assert max(taken.values()) < 4 * MEGABYTE
+
+
+@pytest.mark.parametrize(
+    ("own", "sent", "since"),
+    [(5, 900, 7.0), (5, 0, 1.0), (0, 900, 1.0)],
+    ids=["its turn will come", "nothing is taken", "it has no credit of its own"],
+)
+def test_a_stream_that_waits_for_its_turn_is_not_given_up(own, sent, since):
+    window = SimpleNamespace(outbound_flow_control_window=0)
+    order: list[Stream] = []
+    now_s = iter((1.0, 7.0))
+    connection = SimpleNamespace(
+        frames=SimpleNamespace(streams={3: window}),
+        sent=0,
+        goes_last=order.append,
+        now_s=lambda: next(now_s),
+    )
+    stream = Stream(connection, 3, {})
+    assert stream._owed_since() == 1.0
+    window.outbound_flow_control_window, connection.sent = own, sent
+    assert stream._owed_since() == since
+    assert order == [stream]
+
+
+def test_credit_that_no_byte_can_follow_keeps_no_stream_alive(caplog):
+    """The connection's is used up."""
+    with hosted(Flood(), patience_s=5 * SHORT_S) as port, Frames(port) as client:
+        number = client.request("/x")
+        client.until(lambda: len(client.body(number)) == 65_535)
+        client.sock.settimeout(SHORT_S / 10)
+
+        def reset():
+            client.h2.increment_flow_control_window(1000, number)
+            client.flush()
+            with contextlib.suppress(TimeoutError):
+                client.seen += client.h2.receive_data(client.sock.recv(1 << 16))
+            return client.of(h2.events.StreamReset, number)
+
+        await_true("it is reset", reset)
     assert noted(caplog)[0].path == "/x"
 
 

@@ -128,8 +128,9 @@ def test_print_counts_as_a_push_query_until_it_ends():
     for text in texts:
         open_(text)
     for text in texts:
-        with pytest.raises(RequestFailed, match="push queries exceeded: 2"):
+        with pytest.raises(RequestFailed, match="push queries exceeded: 2") as refused:
             open_(text)
+        assert refused.value.error.hint.endswith("PRINT counts as one.")
     ends.pop(0)()
     open_(texts[0])
 

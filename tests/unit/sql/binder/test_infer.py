@@ -20,6 +20,7 @@ from ksql.core.types.model import (
 from ksql.functions.registry import Functions
 from ksql.functions.spec import AggregateFunction, Function, Scalar
 from ksql.sql.binder import bound as b
+from ksql.sql.binder import operators
 from ksql.sql.binder.infer import bind, bind_predicate
 from ksql.sql.binder.scope import Scope, Source
 from tests.parsing import parse_expression
@@ -253,6 +254,21 @@ def test_struct_literals_take_the_fields_of_their_neighbours():
         ("f1", b.Const(None, STRING)),
         ("C", b.Const(None, INTEGER)),
     )
+
+
+@pytest.mark.parametrize("odd", [0, 1, 700, 998])
+def test_the_odd_one_of_a_thousand_results_is_seen_in_few_looks(odd, monkeypatch):
+    agree, looks = operators._agree, []
+
+    def looked(some):
+        looks.append(len(some))
+        return agree(some)
+
+    monkeypatch.setattr(operators, "_agree", looked)
+    results = [b.Const(1, INTEGER)] * 999
+    results[odd] = b.Const("x", STRING)
+    assert operators._agreeing(results) == max(odd, 1)
+    assert len(looks) <= 12
 
 
 LINK = "(see https://github.com/confluentinc/ksql/issues/4239)."
