@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from ksql.core import TRACEPARENT, log_fields
+from ksql.core import TRACEPARENT, log_fields, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ def _prefixed(attributes: Attributes) -> dict[str, str | int | bool]:
 
 def _end(span: Span, error: str, ended: int | None = None) -> None:
     if error:
-        span.set_status(Status(StatusCode.ERROR, error))
+        span.set_status(Status(StatusCode.ERROR, without_secrets(error)))
     span.end(ended)
 
 

@@ -13,7 +13,6 @@ from contextvars import Context, copy_context
 from typing import Protocol
 
 from ksql.core.log_context import below, parent_span
-from ksql.core.secrets import without_secrets
 
 Attributes = Mapping[str, str | int | bool]
 
@@ -72,7 +71,7 @@ def within_span(name: str, attributes: Attributes, unless: type[BaseException]) 
         except unless:
             raise
         except BaseException as error:
-            opened.end(without_secrets(str(error)) or type(error).__name__)
+            opened.end(str(error) or type(error).__name__)
             raise
         opened.end("")
 
@@ -84,7 +83,7 @@ def finished_span(
     if _tracer is not None:
         begun, ended = milliseconds
         times = begun * 1_000_000, max(begun, ended) * 1_000_000
-        _tracer.finished(name, parent_span(), times, attributes, without_secrets(error))
+        _tracer.finished(name, parent_span(), times, attributes, error)
 
 
 def finished_root(name: str, milliseconds: tuple[int, int], attributes: Attributes) -> None:
@@ -106,7 +105,6 @@ def begun_span(name: str) -> Callable[[Attributes, str], None] | None:
     def end(attributes: Attributes, error: str) -> None:
         # a client's trace is in the context, which only one thread at a time may enter
         times = began, time.time_ns()
-        said = without_secrets(error)
-        context.copy().run(tracer.finished, name, parent, times, attributes, said)
+        context.copy().run(tracer.finished, name, parent, times, attributes, error)
 
     return end

@@ -32,7 +32,7 @@ class Queue:
         self._by_client: OrderedDict[str, deque[Connection]] = OrderedDict()
 
     def add(self, connection: Connection) -> None:
-        """Add one behind those of its address."""
+        """Add one after those of its address."""
         self._by_client.setdefault(connection.client, deque()).append(connection)
 
     def next(self) -> Connection | None:
@@ -91,8 +91,8 @@ class Acceptor:
         except OSError as error:
             if error.errno not in _USED_UP:
                 raise
-            said = {"message": "socket.accept() out of system resource", "exception": error}
-            self._loop.call_exception_handler(said)
+            context = {"message": "socket.accept() out of system resource", "exception": error}
+            self._loop.call_exception_handler(context)
             self._loop.remove_reader(self._sock.fileno())
             self._loop.call_later(constants.ACCEPT_RETRY_DELAY, self._listen)
         if not self._in_rounds:

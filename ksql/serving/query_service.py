@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import threading
 import uuid
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,7 +47,7 @@ from ksql.sql.syntax import ast
 from ksql.views import TableNotReady, TopicExtents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ksql.control.engine import Engine
     from ksql.control.statements import Request, Services
@@ -89,8 +88,8 @@ class QueryService:
         self._point_queries = PointQueryCache()
         self._pull_counter = PullCounter(now_ms)
         self._open: dict[str, _Open] = {}
-        self._prints: set[object] = set()
-        self._beginning = 0
+        self._places: set[object] = set()
+        """Of queries that begin, and of PRINT."""
         self._lock = threading.Lock()
 
     def open(
@@ -356,25 +355,28 @@ class QueryService:
         self, query: ast.Query, request: Request, text: str, *, tombstones: bool
     ) -> ResultStream:
         check_limit(query)
-        with self._place(request.settings):
+        leave = self._take_place(request.settings)
+        try:
             return self._begun_push(query, request, text, tombstones=tombstones)
+        finally:
+            leave()
 
-    @contextmanager
-    def _place(self, settings: Settings) -> Iterator[None]:
-        """Keep a place for a query while it begins.
+    def _take_place(self, settings: Settings) -> Callable[[], None]:
+        """Take a place among the queries that run; return what leaves it.
 
         Raises: TOO_MANY_PUSH_QUERIES.
         """
-        limit = settings.number("ksql.max.push.queries")
-        with self._lock:
-            if len(self._open) + len(self._prints) + self._beginning >= limit:
-                raise TOO_MANY_PUSH_QUERIES(limit=limit)
-            self._beginning += 1
-        try:
-            yield
-        finally:
+        limit, place = settings.number("ksql.max.push.queries"), object()
+
+        def leave() -> None:
             with self._lock:
-                self._beginning -= 1
+                self._places.discard(place)
+
+        with self._lock:
+            if len(self._open) + len(self._places) >= limit:
+                raise TOO_MANY_PUSH_QUERIES(limit=limit)
+            self._places.add(place)
+        return leave
 
     def _begun_push(
         self, query: ast.Query, request: Request, text: str, *, tombstones: bool
@@ -426,16 +428,12 @@ class QueryService:
         """Start PRINT, which costs what a push query does, and counts as one."""
         self._check_topic(stmt.topic, "print", stmt.span)
         ask = self._extents.begin_offsets if stmt.from_beginning else self._extents.end_offsets
-        running = object()
-
-        def ended() -> None:
-            with self._lock:
-                self._prints.discard(running)
-
-        with self._place(request.settings):
-            feed = self._feed(stmt, lambda: ask([stmt.topic]), ended)()
-            with self._lock:
-                self._prints.add(running)
+        leave = self._take_place(request.settings)
+        try:
+            feed = self._feed(stmt, lambda: ask([stmt.topic]), leave)()
+        except BaseException:
+            leave()
+            raise
         return PrintQuery(
             feed, interval=stmt.interval, limit=stmt.limit, registry=self._engine.registry
         )

@@ -64,7 +64,7 @@ class Changing(Making):
             tuple(self.links),
             tuple(self._all_events(streams)),
             chance.choice((1, 2, 3, 4)),
-            # the changes within an interval would be one for who joins the aggregate
+            # the changes within an interval would be one for a query that joins the aggregate
             chance.random() < 0.3 and not self.grouped,
         )
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from ksql.control.engine.ports import Command, CommandInDoubt
 from ksql.control.log.quarantine import (
+    OTHER_ID,
     CommandNotApplied,
     Quarantine,
     UnreadableCommand,
@@ -101,8 +102,7 @@ class CommandTopicOfKsqlDb(CommandTopicBroken):
             f"the command topic {topic} belongs to ksqlDB, which has a service of this id on this "
             "Kafka",
             detail="Nothing was changed in it.",
-            hint="Choose another ksql.service.id, with a ksql.state.dir of its own, and send the "
-            "statements there.",
+            hint=OTHER_ID,
         )
 
 

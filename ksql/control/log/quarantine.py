@@ -55,15 +55,19 @@ class UnreadableCommand(UnusableCommand):
     """A command of a newer version, or one that is damaged."""
 
 
+OTHER_ID: Final = (
+    "Choose another ksql.service.id, with a ksql.state.dir of its own, and send the statements "
+    "there."
+)
+"""What to do next to a ksqlDB of the same id."""
+
+
 class CommandOfKsqlDb(UnreadableCommand):
     """A command of ksqlDB, which names its command topics alike."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(offset, "ksqlDB has written it: it has a service of this id on this Kafka")
-        self.hint = (
-            "Choose another ksql.service.id, with a ksql.state.dir of its own, and send the "
-            "statements there. Leave this topic to ksqlDB."
-        )
+        self.hint = f"{OTHER_ID} Leave this topic to ksqlDB."
 
 
 class CommandNotApplied(UnusableCommand):

@@ -258,8 +258,7 @@ def _against_rebuild(
     stems += check_growth(existing, new.source, ())
     changes = in_place.verdict.changes if in_place.verdict is not None else ()
     stems = stems or [str(c) for c in changes if c.kind == "unsupported" and not c.allowed]
-    # plans of earlier versions do not say it
-    began = old.partitions or existing.partitions
+    began = old.partitions or existing.partitions  # plans of earlier versions do not say it
     if new.plan.partitions != began:
         stems.append(
             f"Topic '{existing.topic}' has {new.plan.partitions} partitions and had "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ksql.core import secrets
 from ksql.core.secrets import is_secret
+from server.cli import kept
 from server.cli.kept import without_secrets
 from tests.unit.core.test_secrets import CONNECTORS
 from tests.unit.server.test_secrets_swept import STATED
@@ -37,6 +39,12 @@ from tests.unit.server.test_secrets_swept import STATED
 )
 def test_what_is_hidden(text: str, shown: str) -> None:
     assert without_secrets(text) == shown
+
+
+@pytest.mark.parametrize("pattern", ["_NAMES", "_URL", "_ORACLE", "_ASSIGNED"])
+def test_its_patterns_are_those_of_the_service(pattern: str) -> None:
+    """It cannot import them: a client knows the wire only."""
+    assert getattr(kept, pattern) == getattr(secrets, pattern)
 
 
 @pytest.mark.parametrize("name", [*STATED, *CONNECTORS])
