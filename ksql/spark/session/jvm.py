@@ -115,11 +115,16 @@ def options(conf: Mapping[str, str]) -> list[str]:
 
 
 def launch(
-    settings: SparkSettings, conf: Mapping[str, str], home: Path, patience_s: float
+    settings: SparkSettings,
+    conf: Mapping[str, str],
+    home: Path,
+    patience_s: float,
+    environment: Mapping[str, str],
 ) -> Child:
     """Start the JVM as PySpark would from Spark's home, but for whom it belongs to.
 
-    It holds a lock on the state directory for as long as it lives, and so does what ends it.
+    ``environment`` stands beside our own. The JVM holds a lock on the state directory for as long
+    as it lives, and so does what ends it.
 
     Raises: DirectoryBusy.
     """
@@ -127,6 +132,7 @@ def launch(
     command = [str(home / "bin" / "spark-submit"), *options(conf)]
     env = {
         **os.environ,
+        **environment,
         "SPARK_HOME": str(home),
         "PYTHONSAFEPATH": "1",  # neither it nor its workers load modules of our working directory
         "SPARK_CONNECT_MODE": "0",

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import shlex
 import shutil
 import tempfile
 import zipfile
@@ -27,7 +26,6 @@ from pyspark.sql import SparkSession
 
 import ksql
 from ksql.core.process import Child, call_within
-from ksql.spark.checkpoint import stateschema
 from ksql.spark.session.cds_archive import WRITE, JvmHome, prepared_stand
 from ksql.spark.session.jvm import (
     SparkSettings,
@@ -37,6 +35,7 @@ from ksql.spark.session.jvm import (
     launch,
     quiet_py4j,
 )
+from ksql.spark.session.pythons import drivers_environment, workers_python
 from ksql.spark.session.source import SOURCE_JAR
 
 _log = logging.getLogger(__name__)
@@ -125,13 +124,6 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c: %m%n%ex
 """
 
-# Python, but for what Spark asks at the start of each stateful query (``stateschema``)
-_PYTHON = """\
-#!/bin/sh
-[ "$1 $2" = "-m {module}" ] && exec {python} -I -S {script}
-exec {python} "$@"
-"""
-
 JVM_OPTIONS = (
     "-XX:+UseG1GC",
     "-XX:ReservedCodeCacheSize=160m",
@@ -166,7 +158,7 @@ def open_session(settings: SparkSettings) -> OpenSession:
     _sweep(settings)
     settings.scratch.mkdir(parents=True, exist_ok=True)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
-    python = _python(settings)
+    python = workers_python(settings)
     os.environ["PYSPARK_PYTHON"] = python  # the driver asks the environment, not the conf
     local = is_local(settings.master)
     stand = prepared_stand(settings.jars, settings.scratch) if local else None
@@ -174,7 +166,8 @@ def open_session(settings: SparkSettings) -> OpenSession:
     home = (
         stand.home if stand else Path(os.environ.get("SPARK_HOME", Path(pyspark.__file__).parent))
     )
-    process = launch(settings, conf, home, _patience_s(_END_S))
+    more = drivers_environment(settings)
+    process = launch(settings, conf, home, _patience_s(_END_S), more)
     try:
         gateway = connect(process, settings)
         spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
@@ -301,19 +294,6 @@ def _remove(scratch: Path) -> None:
     """Remove a scratch space and the folder of its sockets."""
     shutil.rmtree((scratch / _LINK).resolve(), ignore_errors=True)
     shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _python(settings: SparkSettings) -> str:
-    """Return the command of the workers; where all run here, one that knows the state's schema."""
-    if not is_local(settings.master):
-        return settings.python
-    command = settings.scratch / "python"
-    python, script = map(shlex.quote, (settings.python, stateschema.__file__))
-    command.write_text(
-        _PYTHON.format(module=stateschema.MODULE, python=python, script=script), encoding="utf-8"
-    )
-    command.chmod(0o700)
-    return str(command)
 
 
 def _sweep(settings: SparkSettings) -> None:
