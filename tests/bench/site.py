@@ -17,7 +17,6 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from ksql.app.service import KsqlService
 from ksql.control.statements.execute import run
 from ksql.core.config import Settings
-from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
 from ksql.formats.schemas import topic_serde
 from ksql.formats.table import Serde
@@ -80,7 +79,8 @@ class Site:
         goal: dict[str, dict[int, int]] = {topic: {}}
         for (_, partition), offset in self.service.node.admin.end_offsets([topic]).items():
             goal[topic][partition] = offset
-        running = self.service.node.runner.running[QueryVersion(self.query_of(sink))]
+        version = self.service.node.engine.catalog.version_of(self.query_of(sink))
+        running = self.service.node.runner.running[version]
         if not running.await_idle(goal, PATIENCE_S):
             raise Stuck(f"{sink}: {running.status()}")
 

@@ -68,6 +68,9 @@ def test_table_gets_another_filter_below_its_aggregate(server, http, source, gua
     assert http.queries()[query_id] == "RUNNING"
     [[counted]] = http.rows(f"SELECT C FROM {table} WHERE K = 'k1';")
     assert counted == each
+    [upgrade] = http.one(f"SHOW UPGRADES FOR {table};")["upgrades"]
+    described = http.one(f"DESCRIBE UPGRADE '{upgrade['id']}';")["upgradeDescription"]
+    assert described["difference"] == {"changed": 4, "added": 0, "removed": 0, "equal": 0}
 
 
 def test_explain_has_evidence_of_a_rebuild(server, http, source):

@@ -34,6 +34,7 @@ from ksql.core import (
     transactional_id,
 )
 from ksql.core.process import in_background
+from ksql.exec import DifferenceCounts
 from ksql.exec.dataflow import plan_of
 from ksql.kafka import Counts, TopicDifference, WriteOptions
 from ksql.spark.checkpoint import cut_over_mark, results_topic
@@ -42,6 +43,7 @@ from ksql.spark.checkpoint.cut_over_mark import CutOverMark
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ksql.exec import AwaitFirst, FirstBatch
     from ksql.spark.query.spec import QuerySpec
     from ksql.sql.catalog import PersistentQuery
     from ksql.sql.plan import Sink
@@ -172,6 +174,24 @@ class CutOverCompletion:
         results_topic.forget(spec.checkpoint)
         delete = partial(self._delete, hidden, query.id)
         self._deletions[hidden] = in_background(f"delete {hidden}", delete)
+
+    def first_batch(
+        self, query: PersistentQuery, checkpoint: Path, await_first: AwaitFirst, timeout_s: float
+    ) -> FirstBatch:
+        """Wait for the first batch of a version that became the query; say what it has written.
+
+        Nothing is said of the difference of a stream, or of one that is not written by then.
+
+        Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+        """
+        first = await_first(timeout_s)
+        mark = cut_over_mark.read(checkpoint) if plan_of(query).sink.kind == "TABLE" else None
+        if mark is None or not mark.done or query.cut_over is None:
+            return first
+        if mark.number != query.cut_over.number:
+            return first
+        rows = DifferenceCounts(mark.changed, mark.added, mark.removed, mark.equal)
+        return first._replace(difference=rows)
 
     def note_rows(self, query: PersistentQuery, checkpoint: Path, service_id: str) -> None:
         """Note the topic of a table's candidate at its first launch; refuse another one later.

@@ -265,7 +265,6 @@ class SparkRunner:
         coming = NewPlanHandle(
             self._host(new), self._runtime.watch, lambda spec: self._try_out(spec, going)
         )
-
         leave = partial(self._left(old).to_new_plan, half_written=half_written)
         switching = Switching(going, coming, self._limit_s(), time.monotonic, leave)
         self._switches[old.version] = SwitchInProgress(switching, going, coming.query)
@@ -387,7 +386,8 @@ class SparkRunner:
         self.running[new.version] = coming.query
         coming.start()
         since = time.monotonic() if ended is None else ended.sync.since
-        return partial(coming.first_batch, since)
+        first = partial(coming.first_batch, since)
+        return partial(self._completion.first_batch, new, self._checkpoint(new), first)
 
     def check_replaceable(self, paused: PersistentQuery, *, half_written: bool = False) -> str:
         """Look whether another plan may run the batch that a paused query has left, if it has.

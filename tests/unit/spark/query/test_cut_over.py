@@ -14,6 +14,7 @@ from ksql.core.error_table import FORMER_NOT_KEPT, LAUNCH_ENDED, ROWS_LOST
 from ksql.core.errors import ServerError
 from ksql.core.process.lease import Lease, NotLeader
 from ksql.core.query_version import QueryVersion
+from ksql.exec.ports import DifferenceCounts, FirstBatch
 from ksql.kafka.topic_difference import Counts, PartitionsDiffer
 from ksql.spark.checkpoint import cut_over_mark, results_topic
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged
@@ -136,6 +137,32 @@ class Room:
 @pytest.fixture
 def room(tmp_path):
     return Room(tmp_path)
+
+
+def first_of(room, query=None):
+    """The first batch of the version that took over, as the history of upgrades gets it."""
+    completion = CutOverCompletion(room.topics)
+    return completion.first_batch(
+        query or room.query, room.place, lambda timeout_s: FirstBatch(7, str(timeout_s)), 1.5
+    )
+
+
+def test_the_history_gets_what_the_cut_over_has_written(room):
+    room.complete()
+    assert first_of(room) == FirstBatch(7, "1.5", DifferenceCounts(1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("number", [33, 34])
+def test_it_gets_nothing_of_a_difference_that_is_not_written_yet(room, number):
+    done = CutOverMark(number=32, done=True) if number == 33 else CutOverMark(number=33)
+    cut_over_mark.write(room.place, done)
+    assert first_of(room).difference is None
+
+
+def test_a_stream_has_no_difference(tmp_path):
+    room = Room(tmp_path, "CREATE STREAM N AS SELECT * FROM S;")
+    room.complete()
+    assert first_of(room).difference is None
 
 
 def test_a_table_gets_the_rows_of_the_version_that_took_over(room):
