@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ksql.kafka.record_versions import *
     from ksql.kafka.registry_client import RegistrySettings, is_registry_property, registry_of
     from ksql.kafka.settings import *
-    from ksql.kafka.topic_difference import Counts, TopicDifference, WriteOptions
+    from ksql.kafka.topic_difference import Counts, Equalized, TopicDifference, WriteOptions
     from ksql.kafka.topic_integrity import *
     from ksql.kafka.topic_watch import *
     from ksql.kafka.topics import *
@@ -47,7 +47,7 @@ else:
             "reader": "BEGINNING Reader",
             "registry_client": "RegistrySettings is_registry_property registry_of",
             "settings": "Config KafkaSettings check_clients is_client_property",
-            "topic_difference": "Counts TopicDifference WriteOptions",
+            "topic_difference": "Counts Equalized TopicDifference WriteOptions",
             "topic_integrity": "Span TopicIntegrity span_of span_with",
             "topic_watch": "Identities Problems QueryTopics TopicWatch Watched ids_of",
             "topics": "KafkaTopics TopicRecords record_sizes",

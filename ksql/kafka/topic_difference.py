@@ -7,16 +7,17 @@ one that was interrupted is computed again, and is smaller then.
 
 from __future__ import annotations
 
-import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from confluent_kafka import Message
 
 from ksql.core import ServerError
+from ksql.core.process import run_apart
 from ksql.kafka.admin import Admin, Offsets, Partition
 from ksql.kafka.latest_by_key import latest_time
 from ksql.kafka.producers.limits import TopicLimits, fitting
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ksql.core import Headers, OutRecord
     from ksql.kafka.settings import Config, KafkaSettings
 
-_log = logging.getLogger(__name__)
+_MOST_HERE: Final = 20_000
 _AT_ONCE: Final = 512  # records between two looks at the right to write
 _COMPACT: Final = {"cleanup.policy": "compact"}
 _READING: Final[Config] = {
@@ -78,20 +79,36 @@ class TopicChanges(NamedTuple):
     foreign: int = 0
 
 
+class Equalized(NamedTuple):
+    """What became of the keys, and the records that were left out.
+
+    ``foreign`` is how many keys are left as they are, as somebody else has written their rows.
+    ``refused`` has the reasons why the topic did not take some records.
+    """
+
+    counts: Counts
+    foreign: int = 0
+    refused: tuple[str, ...] = ()
+
+
+def _always() -> None:
+    """Return: there is no right to ask for."""
+
+
 class WriteOptions(NamedTuple):
-    """How records are written.
+    """How records are written, by this process or another one.
 
     ``config`` are the producer's settings (librdkafka names). With a ``transactional_id`` those of
-    a partition count together. ``may_write`` returns while the right to write holds, else it
-    raises. ``left_out`` is called with the reason why the topic does not take a record, which is
-    left out then; without it that is an error. ``now_ms`` is the latest time that deletions get.
+    a partition count together. ``now_ms`` is the latest time that deletions get. ``may_write``
+    returns while the right to write holds, else it raises. A record that the topic does not take
+    is an error if it is ``strict``, and is left out otherwise.
     """
 
     config: Mapping[str, str]
     transactional_id: str | None
-    may_write: Callable[[], None]
     now_ms: int
-    left_out: Callable[[str], None] | None = None
+    may_write: Callable[[], None] = _always
+    strict: bool = True
 
     def deletion_ms(self, latest_ms: int, limits: TopicLimits) -> int:
         """Return the time of deletions: that of the latest record, but not after ``now_ms``.
@@ -122,9 +139,11 @@ class PartitionsDiffer(ServerError):
 class TopicDifference:
     """Compares topics over Kafka, one partition of both in memory at a time."""
 
-    def __init__(self, settings: KafkaSettings, admin: Admin) -> None:
+    def __init__(self, settings: KafkaSettings, admin: Admin, most_here: int = _MOST_HERE) -> None:
+        """Take ``most_here``: so many records this process compares itself at most."""
         self._settings = settings
         self._admin = admin
+        self._most_here = most_here
 
     def names(self) -> Collection[str]:
         return self._admin.topics().keys()
@@ -175,20 +194,43 @@ class TopicDifference:
         if self.exists(topic):
             self._admin.delete(topic)
 
-    def equalize(self, origin: str, target: str, writing: WriteOptions) -> Counts:
+    def equalize(
+        self,
+        origin: str,
+        target: str,
+        writing: WriteOptions,
+        check: Callable[[], None] = _always,
+    ) -> Equalized:
         """Write to ``target`` what it lacks to have the rows of ``origin``.
 
-        Rows that somebody else has written to a changelog are left out.
+        Rows that somebody else has written to a changelog are left out. Many records are compared
+        by a process of its own. ``check`` is called here all the while, and ends it if it raises.
 
         Raises: PartitionsDiffer, UnknownTopic, DeliveryFailed, RecordRefused, KafkaUnreachable, and
-            what ``may_write`` does.
+            what ``may_write`` and ``check`` do; of another process' errors the words.
         """
-        count = self.common_size(origin, target)
+        self.common_size(origin, target)
+        if self._records(origin, target) > self._most_here:
+            work = partial(_equalized_there, self._settings, origin, target, writing)
+            return run_apart(work, check)
+
+        def may_write() -> None:
+            check()
+            writing.may_write()
+
+        return self.equalize_here(origin, target, writing._replace(may_write=may_write))
+
+    def _records(self, *topics: str) -> int:
+        ends, begins = self._admin.end_offsets(topics), self._admin.begin_offsets(topics)
+        return sum(ends.values()) - sum(begins.values())
+
+    def equalize_here(self, origin: str, target: str, writing: WriteOptions) -> Equalized:
+        """Do it in this process."""
         counts, foreign, limits = Counts(), 0, self._admin.limits(target)
         out = _PartitionWriter(target, writing, limits)
         out.init_transactions()  # else what a writer that has died left open would be waited for
         with self._log(origin) as there, self._log(target) as here, ThreadPoolExecutor(1) as other:
-            for partition in range(count):
+            for partition in range(self._admin.partitions(target)):
                 reading = other.submit(there.rows, partition)
                 present, latest_ms = here.values(partition)
                 rows = reading.result()
@@ -198,14 +240,18 @@ class TopicDifference:
                 out.write(partition, differing.records)
                 counts = counts.plus(differing.counts)
                 foreign += differing.foreign
-        if foreign:
-            _log.warning("foreign_rows_left_out", extra={"topic": origin, "rows": foreign})
-        return counts
+        return Equalized(counts, foreign, tuple(out.refused))
 
     def _log(self, topic: str) -> TopicLog:
         begins = self._admin.begin_offsets([topic])
         ends = self._admin.end_offsets([topic], committed=False)
         return TopicLog(topic, begins, ends, Reader(self._settings, **_READING))
+
+
+def _equalized_there(
+    settings: KafkaSettings, origin: str, target: str, writing: WriteOptions
+) -> Equalized:
+    return TopicDifference(settings, Admin(settings)).equalize_here(origin, target, writing)
 
 
 @dataclass(frozen=True)
@@ -325,6 +371,8 @@ class _PartitionWriter:
         self._limits = limits
         self._config = fitted | dict(writing.config)
         self._producer: WorkerProducer | None = None
+        self.refused: list[str] = []
+        """Why the topic did not take records that were left out."""
 
     def init_transactions(self) -> None:
         """End the open transaction of an earlier writer of the id, which writes no more."""
@@ -370,6 +418,6 @@ class _PartitionWriter:
         return self._producer
 
     def _refused(self, reason: str, remedy: str = LARGER) -> None:
-        if self._writing.left_out is None:
+        if self._writing.strict:
             raise RecordRefused(self._topic, reason, remedy)
-        self._writing.left_out(reason)
+        self.refused.append(reason)

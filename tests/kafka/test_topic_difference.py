@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ksql.core.errors import ServerError
 from ksql.kafka.admin import Admin
 from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.sender import Sender, TransactionalSender
@@ -17,7 +18,13 @@ from ksql.kafka.producers.worker_producer import RecordRefused
 from ksql.kafka.reader import Reader
 from ksql.kafka.record_versions import HEADER
 from ksql.kafka.settings import KafkaSettings
-from ksql.kafka.topic_difference import Counts, PartitionsDiffer, TopicDifference, WriteOptions
+from ksql.kafka.topic_difference import (
+    Counts,
+    Equalized,
+    PartitionsDiffer,
+    TopicDifference,
+    WriteOptions,
+)
 from ksql.sql.catalog.model import Topic
 from tests.waits import PATIENCE_S
 
@@ -33,7 +40,6 @@ class Scene:
         self.admin = Admin(self.kafka)
         self.difference = TopicDifference(self.kafka, self.admin)
         self.sender = Sender(self.kafka)
-        self.looks = 0
 
     def topic(self, name="t", partitions=2, **configs):
         topic = f"{name}-{uuid.uuid4().hex[:8]}"
@@ -52,14 +58,14 @@ class Scene:
             )
         self.sender.flush()
 
-    def equalize(self, origin, target, guarantee, may_write=None):
+    def writing(self, target, guarantee, now_ms=NOW_MS):
         config = {name: str(value) for name, value in self.kafka.producer().items()}
         name = f"{target}-cutover" if guarantee == "exactly_once_v2" else None
-        writing = WriteOptions(config, name, may_write or self.may_write, NOW_MS)
-        return self.difference.equalize(origin, target, writing)
+        return WriteOptions(config, name, now_ms)
 
-    def may_write(self):
-        self.looks += 1
+    def equalize(self, origin, target, guarantee, check=lambda: None):
+        writing = self.writing(target, guarantee)
+        return self.difference.equalize(origin, target, writing, check).counts
 
     def read(self, topic, offsets=None):
         with Reader(self.kafka) as reader:
@@ -143,6 +149,35 @@ def test_what_was_interrupted_is_finished(room, guarantee):
     assert room.equalize(origin, target, guarantee) == Counts(equal=4_000)
 
 
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_many_records_are_compared_by_another_process(room, guarantee):
+    room.difference = TopicDifference(room.kafka, room.admin, most_here=3_999)
+    origin, target = room.topic(), room.topic()
+    room.send(origin, *((b"k%d" % n, b"v%d" % n, 1_000 + n, None, n % 2) for n in range(4_000)))
+    checks = iter(range(2))
+
+    def check():
+        if next(checks, None) is None:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        room.equalize(origin, target, guarantee, check)
+    counts = room.equalize(origin, target, guarantee)
+    assert (counts.changed, counts.removed, counts.added + counts.equal) == (0, 0, 4_000)
+    assert room.rows(target) == room.rows(origin)
+    assert room.equalize(origin, target, guarantee) == Counts(equal=4_000)
+
+
+def test_another_process_says_why_it_cannot_write(room):
+    room.difference = TopicDifference(room.kafka, room.admin, most_here=0)
+    origin, target = room.topic(), room.topic(**{"max.message.bytes": "2000"})
+    room.send(origin, (b"k", bytes(10_000), 1, None, 0))
+    with pytest.raises(ServerError, match=target):
+        room.equalize(origin, target, "at_least_once")
+    writing = room.writing(target, "at_least_once")._replace(strict=False)
+    assert len(room.difference.equalize(origin, target, writing).refused) == 1
+
+
 def test_a_transaction_that_is_not_decided_yet_is_waited_for(room):
     origin, target = room.topic(), room.topic()
     room.send(target, (b"k", b"equal", 1, None, 0))
@@ -178,7 +213,7 @@ def test_what_a_writer_that_died_left_open_is_ended(room):
     assert room.rows(target) == {(0, b"k"): b"equal"}
 
 
-def test_rows_that_others_have_written_to_a_changelog_are_left_out(room, caplog):
+def test_rows_that_others_have_written_to_a_changelog_are_left_out(room):
     origin, target = room.changelog(), room.topic()
     version = (HEADER, b"\x01")
     room.send(target, *((key, b"1", 10, None, 0) for key in (b"kept", b"deleted", b"equal")))
@@ -192,11 +227,11 @@ def test_rows_that_others_have_written_to_a_changelog_are_left_out(room, caplog)
         (b"equal", b"1", 30, None, 0),
         (b"new", b"no row", 30, None, 1),
     )
-    assert room.equalize(origin, target, "exactly_once_v2") == Counts(added=1, equal=1)
+    writing = room.writing(target, "exactly_once_v2")
+    equalized = room.difference.equalize(origin, target, writing)
+    assert equalized == Equalized(Counts(added=1, equal=1), foreign=3)
     rows = {b"ours": b"2", b"kept": b"1", b"deleted": b"1", b"equal": b"1"}
     assert room.rows(target) == {(0, key): value for key, value in rows.items()}
-    [left] = [record for record in caplog.records if record.message == "foreign_rows_left_out"]
-    assert (left.topic, left.rows) == (origin, 3)
 
 
 def test_a_changelog_has_the_version_in_its_records(room):
@@ -229,11 +264,8 @@ def test_a_record_that_the_topic_does_not_take_is_left_out_where_that_is_wanted(
         (b"old", b"2", 1_000, None, 0),
         (b"new", b"3", now_ms, None, 0),
     )
-    reasons: list[str] = []
-    config = {name: str(value) for name, value in room.kafka.producer().items()}
-    name = f"{target}-cutover" if guarantee == "exactly_once_v2" else None
-    writing = WriteOptions(config, name, room.may_write, now_ms, reasons.append)
-    room.difference.equalize(origin, target, writing)
+    writing = room.writing(target, guarantee, now_ms)._replace(strict=False)
+    reasons = room.difference.equalize(origin, target, writing).refused
     assert room.rows(target) == {(0, b"new"): b"3"}
     assert len(reasons) == 2
     assert any("message.timestamp.before.max.ms" in reason for reason in reasons)

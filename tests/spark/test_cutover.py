@@ -310,13 +310,13 @@ class Failing:
     def __getattr__(self, name):
         return getattr(self.topics, name)
 
-    def equalize(self, origin, target, writing):
-        counts = self.topics.equalize(origin, target, writing)
+    def equalize(self, origin, target, writing, check):
+        equalized = self.topics.equalize(origin, target, writing, check)
         done = "difference" if origin.endswith("-changelog") else "snapshot"
         if done == self.step and not self.failed:
             self.failed = True
             raise ConnectionResetError("the server dies")
-        return counts
+        return equalized
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from ksql.core import (
 from ksql.core.process import in_background
 from ksql.exec import DifferenceCounts
 from ksql.exec.dataflow import plan_of
-from ksql.kafka import Counts, TopicDifference, WriteOptions
+from ksql.kafka import Counts, Equalized, TopicDifference, WriteOptions
 from ksql.spark.checkpoint import cut_over_mark, results_topic
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
 
@@ -85,10 +85,12 @@ class NoTopics:
     def delete(self, topic: str) -> None:
         """Delete nothing."""
 
-    def equalize(self, origin: str, target: str, writing: WriteOptions) -> Counts:
+    def equalize(
+        self, origin: str, target: str, writing: WriteOptions, check: Callable[[], None]
+    ) -> Equalized:
         """Write nothing."""
-        del origin, target, writing
-        return Counts()
+        del origin, target, writing, check
+        return Equalized(Counts())
 
 
 class ResultsGone(ServerError):
@@ -269,7 +271,7 @@ class CutOverCompletion:
         topic, hidden = plan_of(old).sink.topic or "", spec.sink_topic or ""
         if not self.topics.exists(hidden):
             raise ResultsGone(spec.query_id, hidden, _DELETED)
-        self.topics.equalize(topic, hidden, self._writing(spec))
+        self._equalize(topic, hidden, spec)
 
     def sweep(self, known: Collection[QueryVersion], service_id: str) -> None:
         """Delete the topics of versions that no command knows, of queries that there are.
@@ -298,40 +300,47 @@ class CutOverCompletion:
             return Counts()
         if loss := self._loss(hidden, spec.checkpoint):
             raise ResultsGone(spec.query_id, hidden, loss)
-        writing = self._writing(spec, hosted)
         if not mark.snapshot and former.took_over:
             if (deletion := self._deletions.pop(former.topic, None)) is not None:
                 deletion.join()  # it was the topic of a version that has just taken over
             self.topics.make_like(former.topic, topic)
-            self.topics.equalize(topic, former.topic, writing)
+            self._equalize(topic, former.topic, spec, hosted)
             if former.checkpoint.is_dir():
                 id_ = self.topics.topic_id(former.topic) or ""
                 results_topic.write(former.checkpoint, former.topic, id_)
         if not mark.snapshot:
             cut_over_mark.write(spec.checkpoint, replace(mark, snapshot=True))
-        return self.topics.equalize(hidden, topic, writing)
+        return self._equalize(hidden, topic, spec, hosted)
 
-    def _writing(
-        self, spec: QuerySpec, hosted: Container[QueryVersion] | None = None
-    ) -> WriteOptions:
+    def _equalize(
+        self,
+        origin: str,
+        target: str,
+        spec: QuerySpec,
+        hosted: Container[QueryVersion] | None = None,
+    ) -> Counts:
+        """Bring one topic to the rows of another one, for a version that is still ``hosted``."""
+
         def check() -> None:
             if hosted is not None and spec.version not in hosted:
                 raise LAUNCH_ENDED(query_id=spec.query_id)
-            if spec.lease is not None:
-                spec.lease.await_valid()
 
-        def left_out(reason: str) -> None:
-            _log.warning("row_left_out", extra={"query_id": spec.query_id, "reason": reason})
-
-        return WriteOptions(
+        writing = WriteOptions(
             config=spec.producer,
             transactional_id=transactional_id(spec.application, _TASK)
             if spec.exactly_once
             else None,
-            may_write=check,
             now_ms=self.clock(),
-            left_out=None if spec.strict else left_out,
+            strict=spec.strict,
         )
+        if spec.lease is not None:
+            writing = writing._replace(may_write=spec.lease.await_valid)
+        counts, foreign, refused = self.topics.equalize(origin, target, writing, check)
+        for reason in refused:
+            _log.warning("row_left_out", extra={"query_id": spec.query_id, "reason": reason})
+        if foreign:
+            _log.warning("foreign_rows_left_out", extra={"topic": origin, "rows": foreign})
+        return counts
 
     def _delete(self, hidden: str, query_id: str) -> None:
         try:

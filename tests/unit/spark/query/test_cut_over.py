@@ -15,7 +15,7 @@ from ksql.core.errors import ServerError
 from ksql.core.process.lease import Lease, NotLeader
 from ksql.core.query_version import QueryVersion
 from ksql.exec.ports import DifferenceCounts, FirstBatch
-from ksql.kafka.topic_difference import Counts, PartitionsDiffer
+from ksql.kafka.topic_difference import Counts, Equalized, PartitionsDiffer
 from ksql.spark.checkpoint import cut_over_mark, results_topic
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
@@ -38,7 +38,7 @@ class Topics:
 
     def __init__(self, hidden):
         self.present, self.ids, self.lost = {hidden}, {}, set()
-        self.done, self.writings, self.fails = [], [], ""
+        self.done, self.writings, self.fails, self.foreign = [], [], "", 0
 
     def _step(self, *step):
         if self.fails in step:
@@ -67,11 +67,12 @@ class Topics:
         self.present.add(topic)
         self.ids[topic] = "kept"
 
-    def equalize(self, origin, target, writing):
+    def equalize(self, origin, target, writing, check):
         self._step("equalize", origin, target)
+        check()
         writing.may_write()
         self.writings.append(writing)
-        return COUNTS
+        return Equalized(COUNTS, self.foreign, () if writing.strict else ("it is too large",))
 
     def delete(self, topic):
         self._step("delete", topic)
@@ -187,11 +188,15 @@ def test_rows_that_the_topic_does_not_take_are_left_out_where_the_query_leaves_t
     room.complete()
     room.topics.present.add(room.hidden)
     room.complete(replace(room.query, cut_over=CutOver(50, 4)), strict=False)
-    strict, lenient = room.topics.writings[1], room.topics.writings[3]
-    assert strict.left_out is None
-    lenient.left_out("it is too large")
-    [left] = [record for record in caplog.records if record.message == "row_left_out"]
-    assert (left.query_id, left.reason) == ("CTAS_N_1", "it is too large")
+    left = [record for record in caplog.records if record.message == "row_left_out"]
+    assert [(each.query_id, each.reason) for each in left] == [("CTAS_N_1", "it is too large")] * 2
+
+
+def test_rows_of_somebody_else_are_named_in_the_log(room, caplog):
+    room.topics.foreign = 3
+    room.complete()
+    left = [record for record in caplog.records if record.message == "foreign_rows_left_out"]
+    assert [(each.topic, each.rows) for each in left] == [("N", 3), (room.hidden, 3)]
 
 
 def test_it_is_done_once(room):
@@ -371,10 +376,10 @@ def test_launch_waits_for_one_that_was_given_up_and_writes_still(room):
     begun, over = Event(), Event()
     equalize = room.topics.equalize
 
-    def slow(origin, target, writing):
+    def slow(*difference):
         begun.set()
         assert over.wait(PATIENCE_S)
-        return equalize(origin, target, writing)
+        return equalize(*difference)
 
     room.topics.equalize = slow
     launches = [
@@ -394,10 +399,10 @@ def test_launch_of_a_query_that_was_ended_writes_no_more(room):
     hosted = {room.query.version}
     equalize = room.topics.equalize
 
-    def ended_within(origin, target, writing):
-        counts = equalize(origin, target, writing)
+    def ended_within(*difference):
+        equalized = equalize(*difference)
         hosted.clear()
-        return counts
+        return equalized
 
     room.topics.equalize = ended_within
     with pytest.raises(LAUNCH_ENDED.base, match="was ended while its cut-over was completed"):

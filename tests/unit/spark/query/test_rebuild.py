@@ -14,6 +14,7 @@ from ksql.control.engine.ports import MemoryLog
 from ksql.control.engine.rebuild_progress import percent
 from ksql.core import ROWS_LOST, KsqlError
 from ksql.kafka.errors import UnknownTopic
+from ksql.kafka.topic_difference import Counts, Equalized
 from ksql.spark.checkpoint import checkpoint, cut_over_mark
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.offset_sync import OffsetsNotReached, OffsetSyncFailed
@@ -288,8 +289,9 @@ class Kept:
         self.calls.append(("exists", topic))
         return True
 
-    def equalize(self, origin, target, _writing):
+    def equalize(self, origin, target, _writing, _check):
         self.calls.append(("equalize", origin, target))
+        return Equalized(Counts())
 
 
 def test_a_backfill_takes_the_state_over_in_one_launch(desk, old, candidate, new):

@@ -1,0 +1,120 @@
+"""Work in a process of its own, so that the threads of this one go on meanwhile.
+
+Of the threads of a Python process one computes at a time: work over millions of records would make
+requests wait. The process ends with this one, as it reads the end of a pipe then.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import subprocess
+import sys
+from contextlib import suppress
+from threading import Thread
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from ksql.core import KsqlError, ServerError, process_tuning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+_CHECK_MS: Final = 100
+_SERVE: Final = "from ksql.core.process.apart import main; main()"
+
+
+class _Failure(NamedTuple):
+    """An error, as it comes from one process to the other."""
+
+    code: int
+    message: str
+    detail: str = ""
+    hint: str = ""
+
+    def error(self) -> ServerError:
+        """Return it as this process raises it."""
+        error = ServerError(self.message, detail=self.detail, hint=self.hint)
+        error.code = self.code
+        return error
+
+
+class _Success(NamedTuple):
+    result: Any
+
+
+def run_apart(work: Callable[[], T], check: Callable[[], None]) -> T:
+    """Return what ``work`` returns, a function of a module with its arguments.
+
+    ``check`` is called ten times a second, here. When it raises, the process is killed first.
+
+    Raises: what ``check`` raises, and ServerError with the words of what ``work`` raises.
+    """
+    with subprocess.Popen(  # noqa: S603 - our own module
+        [sys.executable, "-c", _SERVE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        start_new_session=True,  # a signal at the terminal is for the server
+    ) as process:
+        try:
+            answer = _answer(process, work, check)
+        finally:
+            process.kill()
+    if isinstance(answer, _Success):
+        result: T = answer.result
+        return result
+    raise answer.error()
+
+
+def _answer(
+    process: subprocess.Popen[bytes], work: Callable[[], T], check: Callable[[], None]
+) -> _Success | _Failure:
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - asked for
+    try:
+        pickle.dump(work, process.stdin)
+        process.stdin.flush()
+        while not _is_readable(process.stdout):
+            check()
+        answer: _Success | _Failure = pickle.load(process.stdout)  # noqa: S301 - our own child's
+    except (BrokenPipeError, EOFError, pickle.UnpicklingError):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        why = f"a process of the server ended before its work did ({process.poll()})"
+        return _Failure(ServerError.code, why, hint="It is tried again.")
+    return answer
+
+
+def _is_readable(pipe: IO[bytes]) -> bool:
+    """Wait a moment; return whether there is something to read, or the end."""
+    poll = select.poll()  # takes any number of open files
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    return bool(poll.poll(_CHECK_MS))
+
+
+def main() -> None:
+    """Do the work that comes in, and send what it returns."""
+    process_tuning.search_rarely()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    work = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own parent's
+    Thread(target=_end_with_parent, daemon=True).start()
+    pickle.dump(_outcome(work), answers)
+    answers.flush()
+
+
+def _outcome(work: Callable[[], Any]) -> _Success | _Failure:
+    try:
+        return _Success(work())
+    except KsqlError as error:
+        return _Failure(error.code, error.message, error.detail, error.hint)
+    except Exception as error:  # noqa: BLE001 - it is raised in the other process
+        return _Failure(ServerError.code, f"{type(error).__name__}: {error}")
+
+
+def _end_with_parent() -> None:
+    """End at once, within a write, when nobody waits for the answer any more."""
+    sys.stdin.buffer.read()
+    os._exit(1)
