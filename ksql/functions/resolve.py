@@ -285,11 +285,13 @@ def fit(pattern: Pattern, given: SqlType, bound: Bindings, casts: bool) -> SqlTy
     """Return the type that the argument takes in that parameter, or None if it does not fit.
 
     ``bound`` collects what the type variables stand for. A NULL fits everywhere and stays NULL
-    here.
+    here. A unit of time is no value: it fits only where one is declared.
     Source: docs/functions.md#which-overload-is-called.
     """
     if given == model.NULL:
         return None if isinstance(pattern, Fn) else model.NULL
+    if given == model.INTERVAL and pattern != Exact(model.INTERVAL):
+        return None
     return _fit(pattern, given, bound, casts and not has_vars(pattern))
 
 

@@ -91,6 +91,9 @@ def test_casts_say_what_to_convert_to():
         ("INT", "INT; INT"),
         ("INT; INT...", ""),
         ("T => INT", "INT"),
+        ("T", "INTERVALUNIT"),
+        ("T...", "INTERVALUNIT; INTERVALUNIT"),
+        ("ANY", "INTERVALUNIT"),
     ],
 )
 def test_mismatched_arguments(declared, given):
