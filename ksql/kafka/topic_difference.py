@@ -80,7 +80,7 @@ class TopicChanges(NamedTuple):
 
 
 class Equalized(NamedTuple):
-    """What became of the keys, and the records that were left out.
+    """The keys by what became of them, and the records that were left out.
 
     ``foreign`` is how many keys are left as they are, as somebody else has written their rows.
     ``refused`` has the reasons why the topic did not take some records.

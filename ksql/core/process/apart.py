@@ -1,4 +1,4 @@
-"""Work in a process of its own, so that the threads of this one go on meanwhile.
+"""Work in a process of its own, so that the threads of this one continue meanwhile.
 
 Of the threads of a Python process one computes at a time: work over millions of records would make
 requests wait. The process ends with this one, as it reads the end of a pipe then.
@@ -83,7 +83,7 @@ def _answer(
         with suppress(subprocess.TimeoutExpired):
             process.wait(1.0)
         why = f"a process of the server ended before its work did ({process.poll()})"
-        return _Failure(ServerError.code, why, hint="It is tried again.")
+        return _Failure(ServerError.code, why, hint="Wait: it is tried again.")
     return answer
 
 

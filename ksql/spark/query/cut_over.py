@@ -180,9 +180,9 @@ class CutOverCompletion:
     def first_batch(
         self, query: PersistentQuery, checkpoint: Path, await_first: AwaitFirst, timeout_s: float
     ) -> FirstBatch:
-        """Wait for the first batch of a version that became the query; say what it has written.
+        """Wait for the first batch of a version that became the query; state what it has written.
 
-        Nothing is said of the difference of a stream, or of one that is not written by then.
+        A stream has no difference, and neither has a table whose rows are not written by then.
 
         Raises: CheckpointDamaged, NewerCheckpoint, OSError.
         """

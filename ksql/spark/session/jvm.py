@@ -123,7 +123,7 @@ def launch(
 ) -> Child:
     """Start the JVM as PySpark would from Spark's home, but for whom it belongs to.
 
-    ``environment`` stands beside our own. The JVM holds a lock on the state directory for as long
+    ``environment`` is added to our own. The JVM holds a lock on the state directory for as long
     as it lives, and so does what ends it.
 
     Raises: DirectoryBusy.

@@ -51,7 +51,7 @@ def workers_python(settings: SparkSettings) -> str:
 
 
 def drivers_environment(settings: SparkSettings) -> Mapping[str, str]:
-    """Return what the JVM's environment has beside ours; a path that is there comes first."""
+    """Return what the JVM's environment has besides ours; a path that is there comes first."""
     if is_local(settings.master):
         return {}
     site = settings.scratch / _SITE

@@ -33,7 +33,7 @@ class Ended(Exception):
 
 
 def check():
-    """Let it go on."""
+    """Let it continue."""
 
 
 def add(a, b):

@@ -1,4 +1,4 @@
-"""What Spark asks Python for at the start of a stateful query is answered without PySpark."""
+"""The schema of the state, asked for at each start of a query, comes without PySpark."""
 
 from __future__ import annotations
 
