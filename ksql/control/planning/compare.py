@@ -51,7 +51,7 @@ class Replacement:
     source: DataSource
     mode: rebuild.ReplaceMode
     start: str | None
-    lost: Callable[[], Mapping[str, int]]
+    lost: Callable[..., Mapping[str, int]]
     store: str | None = None
 
     def refused(
@@ -159,7 +159,7 @@ def _backfill(new: Replacement, old: QueryPlan, inputs: PlanningInputs) -> Compa
         raise new.refused(stems, verdict, _way_out(new, old, in_place, inputs))
     _check_beginning(new)
     plan = rebuild.backfill_plan(aligned.plan, new.start)
-    verdict = rebuild.filled(verdict, plan)
+    verdict = rebuild.filled(verdict, plan, _missed(new))
     return Compared(plan, verdict, new.writer.plan, rebuilds=True, backfills=True)
 
 
@@ -178,7 +178,8 @@ def _beside(
     _check_beginning(new)
     plan = rebuild.candidate_plan(new.plan, old, inputs.settings.overrides, new.start)
     handed_on = notes(new.plan, plan, {RESET})  # START_MODE says it
-    verdict = rebuild.accepted(replace(verdict, inherited=handed_on), plan)
+    verdict = replace(verdict, inherited=handed_on)
+    verdict = rebuild.accepted(verdict, plan, _missed(new))
     return Compared(plan, verdict, in_place.old_plan, rebuilds=True)
 
 
@@ -225,6 +226,14 @@ def _check_beginning(new: Replacement) -> None:
 def _lost_records(new: Replacement) -> Mapping[str, int]:
     """Return the first records that a rebuild would miss without having stated that."""
     return new.lost() if new.start is None else {}
+
+
+def _missed(new: Replacement) -> Mapping[str, int]:
+    """Return the first records that are gone for a rebuild with a stated start.
+
+    Without a stated start the rebuild is refused. From now on only those of tables count.
+    """
+    return {} if new.start is None else new.lost(streams=new.start != start_mode.LATEST)
 
 
 def _way_out(new: Replacement, old: QueryPlan, in_place: Compared, inputs: PlanningInputs) -> str:

@@ -39,7 +39,7 @@ _TABLE_TOPIC: Final = {"cleanup.policy": "compact"}
 
 
 class BeginningLost(StatementError):
-    """A rebuild over a stream whose first records are gone, without a stated start."""
+    """A rebuild over a source whose first records are gone, without a stated start."""
 
     def __init__(self, name: str, lost: Mapping[str, int]) -> None:
         super().__init__(
@@ -52,8 +52,8 @@ class BeginningLost(StatementError):
 
 
 def gone_text(lost: Mapping[str, int]) -> str:
-    """Return how many first records of which streams are gone."""
-    return ", ".join(f"{stream}: {count} records" for stream, count in sorted(lost.items()))
+    """Return how many first records of which sources are gone."""
+    return ", ".join(f"{source}: {count} records" for source, count in sorted(lost.items()))
 
 
 def check_none(query: PersistentQuery, catalog: Catalog) -> None:
@@ -130,22 +130,27 @@ def backfill_plan(aligned: QueryPlan, stated: str | None) -> QueryPlan:
     return starting(aligned, stated or EARLIEST)
 
 
-def accepted(verdict: Verdict, plan: QueryPlan) -> Verdict:
-    """Return the verdict on a rebuild: each change is allowed, as no state is kept."""
+def accepted(verdict: Verdict, plan: QueryPlan, lost: Mapping[str, int]) -> Verdict:
+    """Return the verdict on a rebuild: each change is allowed, as no state is kept.
+
+    ``lost`` counts the first records of its sources that are gone.
+    """
     changes = tuple(replace(change, allowed=True) for change in verdict.changes)
-    return replace(verdict, changes=changes, guarantees=tuple(_guarantees(plan, "the result is")))
+    promised = tuple(_guarantees(plan, "the result is", lost))
+    return replace(verdict, changes=changes, guarantees=promised)
 
 
-def filled(verdict: Verdict, plan: QueryPlan) -> Verdict:
-    """Return the verdict on a backfill with what it guarantees."""
+def filled(verdict: Verdict, plan: QueryPlan, lost: Mapping[str, int]) -> Verdict:
+    """Return the verdict on a backfill with what it guarantees; ``lost`` as of ``accepted``."""
     subject = "kept aggregates keep their state; added ones are"
-    return replace(verdict, guarantees=tuple(_guarantees(plan, subject)))
+    return replace(verdict, guarantees=tuple(_guarantees(plan, subject, lost)))
 
 
-def _guarantees(plan: QueryPlan, subject: str) -> Iterator[Guarantee]:
+def _guarantees(plan: QueryPlan, subject: str, lost: Mapping[str, int]) -> Iterator[Guarantee]:
     began = dict(plan.settings)[RESET]
     whole = began == EARLIEST
     read = "all records that its sources still hold" if whole else "the records from START_MODE on"
+    read += f"; gone at the beginning are {gone_text(lost)}" if lost else ""
     yield Guarantee("backfill", whole, f"{subject} computed from {read}")
     yield Guarantee("cascading", True, "queries that read the result keep their columns")
     exactly_once = is_exactly_once(dict(plan.settings))

@@ -79,7 +79,7 @@ class ResolvedQuery:
     store: str | None
     mode: rebuild.ReplaceMode = "in_place"
     start: str | None = None
-    lost: Callable[[], Mapping[str, int]] = dict
+    lost: Callable[..., Mapping[str, int]] = dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,10 +164,15 @@ def created_as(stmt: ast.CreateAsSelect, text: str, context: PlanningContext) ->
     )
 
 
-def lost(query: ast.Query, context: PlanningContext) -> dict[str, int]:
-    """Return the streams whose topics have lost their first records, with how many these were."""
+def lost(query: ast.Query, context: PlanningContext, *, streams: bool = True) -> dict[str, int]:
+    """Return the sources whose topics have lost their first records, with how many these were.
+
+    Without ``streams`` the tables alone. Compaction loses none: a topic that is only compacted
+    begins where it always did.
+    """
     origins = (origin.source for origin in sources_of(query.source, context.catalog))
-    counts = {s.name: context.topics.lost(s.topic) for s in origins if s.kind == "STREAM"}
+    read = [source for source in origins if streams or source.kind == "TABLE"]
+    counts = {source.name: context.topics.lost(source.topic) for source in read}
     return {name: count for name, count in counts.items() if count}
 
 

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 _Stated = TypeVar("_Stated", bound=ast.CreateAsSelect | ast.ReplaceQuery)
 START: Final = "START_MODE"
 EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
 
-_WORDS: Final = {"earliest": EARLIEST, "now": "latest"}
+_WORDS: Final = {"earliest": EARLIEST, "now": LATEST}
 """The words, with what a plan keeps of each; any other text is a time."""
 
 _CHOICES: Final = ", ".join(f"'{word}'" for word in _WORDS)

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -361,14 +362,25 @@ public class KafkaRanges implements TableProvider {
             if (!ranges) {
                 return found;
             }
-            InputPartition[] rows = new InputPartition[found.length];
-            for (int i = 0; i < found.length; i++) {
-                KafkaOffsetRange range = ((KafkaBatchInputPartition) found[i]).offsetRange();
-                List<SharedTopic.Lane> lanes = Progress.lanes(
-                    range.topicPartition(), range.fromOffset(), range.untilOffset());
-                rows[i] = new Range(range.topic(), range.partition(), lanes);
+            Map<TopicPartition, Long> come = PartitionOffsets.parse(end.json());
+            come.keySet().removeAll(PartitionOffsets.parse(start.json()).keySet());
+            List<InputPartition> rows = new ArrayList<>();
+            for (InputPartition each : found) {
+                KafkaOffsetRange range = ((KafkaBatchInputPartition) each).offsetRange();
+                TopicPartition place = range.topicPartition();
+                rows.add(range(place, come.remove(place) == null ? range.fromOffset() : 0, range.untilOffset()));
             }
-            return rows;
+            come.forEach((place, until) -> {
+                if (until > 0) {
+                    rows.add(range(place, 0, until));
+                }
+            });
+            return rows.toArray(InputPartition[]::new);
+        }
+
+        /** A partition that has come since is read from 0: whoever reads it finds whether its first records are gone. */
+        private static Range range(TopicPartition place, long from, long until) {
+            return new Range(place.topic(), place.partition(), Progress.lanes(place, from, until));
         }
 
         @Override

@@ -541,6 +541,34 @@ def test_lost_beginning_needs_a_start(world):
     assert world.catalog.rebuilds
 
 
+@pytest.mark.parametrize(
+    ("start", "said"), [("earliest", True), ("1970-01-01T00:00:00", True), ("now", False)]
+)
+def test_rebuild_with_a_start_says_which_records_are_gone(world, start, said):
+    """Those after a stated time may be among them."""
+    world.topics.lost = lambda _name: 7
+    [answer] = world.run(FILTERED.replace("'rebuild'", f"'rebuild', START_MODE='{start}'"))
+    promised = {each.name: each.note for each in answer.upgrade.guarantees}
+    assert ("gone at the beginning are R: 7 records" in promised["backfill"]) is said
+
+
+def test_lost_beginning_of_a_table_needs_a_start(world):
+    """Its rows that are gone would vanish from the result, without a word."""
+    world.run("CREATE TABLE D (D STRING PRIMARY KEY, C INT) WITH (KAFKA_TOPIC='d', PARTITIONS=1);")
+    world.run("CREATE STREAM J AS SELECT R.D AS D, M, C FROM R JOIN D ON R.D = D.D;")
+    world.topics.lost = {"d": 7}.get
+    left = "CREATE OR REPLACE STREAM J{} AS SELECT R.D AS D, M, C FROM R LEFT JOIN D ON R.D = D.D;"
+    error = world.refuse(left.format(" WITH (REPLACE_MODE='rebuild')"))
+    assert "have lost their beginning" in error.message
+    assert "Gone by retention or deletion are D: 7 records." in error.detail
+    assert (
+        f"{BESIDE}, without the records that are gone (D: 7 records)"
+        in world.refuse(left.format("")).hint
+    )
+    world.run(left.format(" WITH (REPLACE_MODE='rebuild', START_MODE='earliest')"))
+    assert world.catalog.rebuilds
+
+
 def test_abort_leaves_no_trace(world):
     topics, rows = set(world.topics.known), world.out("T")
     world.run(FILTERED)
