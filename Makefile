@@ -134,7 +134,7 @@ qtt: setup ## ksqlDB's test files: local driver in full, Spark a sample
 proof-qtt: setup ## every test file on Spark, REST cases on a server: about 45 minutes
 	$(RUN) -m qtt --driver spark --jobs $(JOBS) $(QTT_PATHS)
 
-proof-upgrades: setup ## PAIRS replacements at random against a model, STORIES of tables of tables, in memory; UPGRADE_CHAINS chains on Spark
+proof-upgrades: setup ## PAIRS replacements at random against a model, STORIES of tables and as many of their readers, in memory; UPGRADE_CHAINS chains on Spark
 	$(RUN) -m tests.upgrades --pairs $(PAIRS) --stories $(STORIES)
 	KSQL_TEST_UPGRADE_CHAINS=$(UPGRADE_CHAINS) $(PYTEST) -q -m proof tests/kafka/test_upgrade_chains.py tests/kafka/test_linked_tables.py
 

@@ -40,24 +40,11 @@ class Changing(Making):
 
     def chain(self) -> Chain:
         """All of it: a table or two, what streams make of them, and an aggregate."""
+        self.before()
+        self.between()
+        self.after()
         chance = self.chance
-        kinds = [self.other_table, self.twin, self.twin, self.foreign, self.summed]
-        kinds += [self.counted] if self.second else []
-        for _ in range(chance.choice((1, 1, 2))):
-            chance.choice(kinds)()
-        shapes = [chance.choice((self.joined, self.joined, self.plain, self.moved))]
-        shapes += [self.joined] if chance.random() < 0.6 else []
-        if self.second and not self.grouped and chance.random() < 0.4:
-            shapes.append(self.with_stream)
-        for number, shape in enumerate(shapes):
-            shape(last=number == len(shapes) - 1)
-        if chance.random() < 0.5:
-            self.window()
-        elif chance.random() < 0.5:
-            self.aggregate()
-        else:
-            self.both_ends()
-        streams = (STREAM, SECOND) if self.second else (STREAM,)
+        streams = (STREAM, SECOND) if self.second or self.paired else (STREAM,)
         return Chain(
             (*map(stream, streams), table(TABLE), table(OTHER)),
             self.partitions,
@@ -67,6 +54,32 @@ class Changing(Making):
             # the changes within an interval would be one for a query that joins the aggregate
             chance.random() < 0.3 and not self.grouped,
         )
+
+    def before(self) -> None:
+        """A table or two of what changes."""
+        kinds = [self.other_table, self.twin, self.twin, self.foreign, self.summed]
+        kinds += [self.counted] if self.second else []
+        for _ in range(self.chance.choice((1, 1, 2))):
+            self.chance.choice(kinds)()
+
+    def between(self) -> None:
+        """Streams that meet these tables, or each other."""
+        chance = self.chance
+        shapes = [chance.choice((self.joined, self.joined, self.plain, self.moved))]
+        shapes += [self.joined] if chance.random() < 0.6 else []
+        if self.second and not self.grouped and chance.random() < 0.4:
+            shapes.append(self.with_stream)
+        for number, shape in enumerate(shapes):
+            shape(last=number == len(shapes) - 1)
+
+    def after(self) -> None:
+        """An aggregate, perhaps of windows, or one that meets the last table."""
+        if self.chance.random() < 0.5:
+            self.window()
+        elif self.chance.random() < 0.5:
+            self.aggregate()
+        else:
+            self.both_ends()
 
     # --- tables
 
@@ -161,6 +174,7 @@ class Changing(Making):
 
     def _change(self, topic: str, name: str, now: int) -> Event:
         place = partition_of(name, self.partitions)
+        now -= self._late_ms(topic) if self.behind_ms else 0
         if self.chance.random() < DELETED:
             return Event(topic, place, name, None, now)
         row = {"F": self.chance.choice(NAMES), "V": self.chance.randint(0, 9)}

@@ -224,14 +224,19 @@ class Making:
 
     def _record(self, topic: str, now: int) -> Event:
         chance = self.chance
-        late = chance.randint(0, self.behind_ms) if chance.random() < 0.4 else 0
+        late_ms = self._late_ms(topic)
         if chance.random() < KEYLESS:
             key, place = None, chance.randrange(self.partitions)
         else:
             key = chance.choice(NAMES)
             place = partition_of(key, self.partitions)
         row = {"G": chance.choice(NAMES), "H": chance.randint(0, 5), "N": chance.randint(0, 9)}
-        return Event(topic, place, key, row, now - late)
+        return Event(topic, place, key, row, now - late_ms)
+
+    def _late_ms(self, topic: str) -> int:
+        """How far the next record of a topic is behind."""
+        del topic
+        return self.chance.randint(0, self.behind_ms) if self.chance.random() < 0.4 else 0
 
 
 def stream(name: str) -> Source:

@@ -8,6 +8,8 @@ import signal
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+import psutil
+
 from ksql.kafka.admin import Admin
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
@@ -25,12 +27,13 @@ class Site:
 
     def __init__(self, bootstrap: str, folder: Path, **properties: str) -> None:
         self.bootstrap = bootstrap
+        self.service_id = unique("site") + "_"
         self._kafka = KafkaSettings(bootstrap)
         self._admin = Admin(self._kafka)
         self._log = folder / "log"
         self._properties = {
             "ksql__state__dir": str(folder / "state"),
-            "ksql__service__id": unique("site") + "_",
+            "ksql__service__id": self.service_id,
             "bootstrap__servers": bootstrap,
             "ksql__spark__master": "local[2]",
             "ksql__query__retry__backoff__initial__ms": "1000",
@@ -57,6 +60,19 @@ class Site:
         os.kill(self._server.process.pid, signal.SIGKILL)
         self._server.await_crash(family)
         self._server = None
+
+    def crash_spark(self) -> None:
+        """Kill Spark's JVM with SIGKILL; the server starts another one."""
+        os.kill(await_true("Spark's JVM", self._spark), signal.SIGKILL)
+
+    def _spark(self) -> int:
+        """The process of Spark's JVM; 0 before there is one."""
+        assert self._server is not None
+        for process in self._server.family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if process.name() == "java" and "pyspark-shell" in process.cmdline():
+                    return process.pid
+        return 0
 
     def close(self) -> None:
         """End whatever runs."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.upgrades import linked
-from tests.upgrades.chains import Chain, Disagreement, Tally
+from tests.upgrades import chains as replacements
+from tests.upgrades.chains import Chain, Disagreement
+from tests.upgrades.linked import Story, Tally, Unlike
+from tests.upgrades.readers import ReadStory
 
 PAIRS = 3600
 IN_A_CHAIN = 6
@@ -20,29 +22,32 @@ def main() -> int:
     options.add_argument("--stories", type=int, default=STORIES, help="of tables of tables")
     options.add_argument("--seed", type=int, default=1, help="of the first chain and story")
     given = options.parse_args()
-    failures = run_chains(given.pairs, given.seed) + run_stories(given.stories, given.seed)
+    failures = run_chains(given.pairs, given.seed)
+    for kind in (Story, ReadStory):
+        failures += run_stories(kind, given.stories, given.seed)
     return 1 if failures else 0
 
 
-def run_stories(stories: int, first: int) -> int:
+def run_stories(kind: type[Story], stories: int, first: int) -> int:
     """Run so many; return how many end with other rows than they should."""
-    tally, failures = linked.Tally(), 0
+    tally, failures = Tally(), 0
     for seed in range(first, first + stories):
         try:
-            tally.add(linked.Story(seed).run())
-        except linked.Unlike as error:
+            tally.add(kind(seed).run())
+        except Unlike as error:
             failures += 1
             sys.stdout.write(f"{error}\n\n")
     steps = ", ".join(f"{count} {name}" for name, count in sorted(tally.steps.items()))
     sys.stdout.write(
-        f"{stories} stories, {tally.compared} tables compared, {steps}; {failures} disagreements\n"
+        f"{stories} of {kind.__name__}, {tally.compared} results compared, {steps}; "
+        f"{failures} disagreements\n"
     )
     return failures
 
 
 def run_chains(pairs: int, first: int) -> int:
     """Run chains until there are so many pairs; return how many disagree with the model."""
-    tally, seed, failures = Tally(), first, 0
+    tally, seed, failures = replacements.Tally(), first, 0
     while tally.pairs < pairs:
         try:
             Chain(seed).run(IN_A_CHAIN, tally)

@@ -22,6 +22,8 @@ from ksql.kafka.latest_by_key import LastRecord
 from ksql.sql.catalog.catalog import Catalog
 from ksql.sql.catalog.model import PersistentQuery
 from tests.unit.world import World
+from tests.upgrades.chance import timestamp
+from tests.upgrades.hosts import NOW_MS
 
 KEYS = ("k1", "k2", "k3", "k4", "k5")
 TABLES, STREAM = ("T", "V"), "S"
@@ -29,7 +31,7 @@ QUERIES = ("Q1", "Q2", "Q3")
 STEPS = 40
 COLUMNS = "F STRING, N BIGINT, X BIGINT"
 GROUPED = "COUNT(*) AS N, SUM(X) AS X"
-NAMES = re.compile(r"\b([STV]|Q\d)\b")
+NAMES = re.compile(r"\b([STVPU]|[QDJIWY]\d)\b")
 SETTLED = 12
 """So many looks at the rebuilds are enough for all of them."""
 
@@ -40,10 +42,14 @@ class Unlike(AssertionError):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The SELECT of a version of a query, and the stream's first record for it."""
+    """The SELECT of a version of a query, and the stream's records for it.
+
+    It has these from the first one on, and none from before a time.
+    """
 
     select: str
     first: int = 0
+    since_s: int = 0
 
 
 @dataclass
@@ -111,6 +117,12 @@ class Scene(Protocol):
     def records(self, topic: str) -> Sequence[LastRecord]:
         """Key, value and time of all records, in their order."""
 
+    def partitions(self, topic: str) -> Sequence[Sequence[LastRecord]]:
+        """The records of each partition."""
+
+    def together(self, topics: Sequence[str]) -> Sequence[tuple[str, LastRecord]]:
+        """The records of topics in the order in which all are read, where it ``is_still``."""
+
 
 class Refused(Exception):
     """A statement was refused."""
@@ -125,6 +137,7 @@ class InMemory:
 
     def __init__(self) -> None:
         self._world = World()
+        self._world.engine.now_ms = lambda: NOW_MS
 
     @property
     def catalog(self) -> Catalog:
@@ -158,18 +171,31 @@ class InMemory:
         for offset, command in enumerate(old.log.commands):
             new.engine.replay(offset, command)
         assert new.catalog == old.catalog
+        new.engine.now_ms = old.engine.now_ms
         self._world = new
 
     def await_quiet(self) -> None:
         self._world.drain()
 
     def records(self, topic: str) -> Sequence[LastRecord]:
-        records = self._world.topics.records.get(topic, [])
-        return [(each.key, each.value, each.timestamp) for each in records]
+        return [record for _, record in self.together([topic])]
+
+    def partitions(self, topic: str) -> Sequence[Sequence[LastRecord]]:
+        return [self.records(topic)]
+
+    def together(self, topics: Sequence[str]) -> Sequence[tuple[str, LastRecord]]:
+        logs = self._world.topics.records
+        stored = [(each.sequence, name, each) for name in topics for each in logs.get(name, [])]
+        return [(name, (each.key, each.value, each.timestamp)) for _, name, each in sorted(stored)]
 
 
 class Story:
     """Three queries, each over sources and those before it, and what becomes of them."""
+
+    upgraded: Sequence[str] = QUERIES
+    """What is rolled back, or given up."""
+    resting: Sequence[str] = QUERIES
+    """What is paused."""
 
     def __init__(self, seed: int, scene: Scene | None = None) -> None:
         self.seed = seed
@@ -183,13 +209,21 @@ class Story:
         self._run(declarations())
         self.feed()
         for name in QUERIES:
-            select = self._select(name)
-            self._run(f"CREATE TABLE {name} AS {select};")
-            self.recipes[self._query(name).version] = Recipe(select)
+            self._create("TABLE", name, self._select(name))
 
     def run(self, steps: int = STEPS) -> Tally:
         """Do something so many times; now and then all must be as it should be."""
-        kinds: list[Callable[[], str]] = [
+        kinds = self.kinds()
+        for _ in range(steps):
+            self.tally.steps[self.chance.choice(kinds)()] += 1
+            if self.chance.random() < 0.08:
+                self.settle()
+        self.settle()
+        return self.tally
+
+    def kinds(self) -> list[Callable[[], str]]:
+        """The kinds of steps; some are there more often."""
+        return [
             *[self.feed] * 6,
             *[self.read] * 4,
             *[self.rebuild] * 4,
@@ -203,12 +237,6 @@ class Story:
             self.grow,
             self.restart,
         ]
-        for _ in range(steps):
-            self.tally.steps[self.chance.choice(kinds)()] += 1
-            if self.chance.random() < 0.08:
-                self.settle()
-        self.settle()
-        return self.tally
 
     # --- what is done
 
@@ -239,27 +267,45 @@ class Story:
     def rebuild(self) -> str:
         """Another statement of the same columns, from the beginning or from now on."""
         name = self.chance.choice(QUERIES)
-        select, start = self._select(name), self.chance.choice(("", "", "", "earliest", "now"))
-        if start == "now" and not self.scene.is_still:
-            start = ""
-        mode = "REPLACE_MODE='rebuild'" + (f", START_MODE='{start}'" if start else "")
-        first = len(self._records(STREAM)) if start == "now" else 0
+        select = self._select(name)
+        options, recipe = self._start(select)
         query = self._query(name)
+        mode = ", ".join(["REPLACE_MODE='rebuild'", *options])
         done = self._try(f"CREATE OR REPLACE TABLE {name} WITH ({mode}) AS {select};")
         if done:
             rebuild = self.scene.catalog.rebuilds.get(query.id)  # it may be cut over already
             candidate = self._query(name) if rebuild is None else rebuild.candidate
-            self.recipes[candidate.version] = Recipe(select, first)
+            self.recipes[candidate.version] = recipe
         return "rebuilt" if done else "rebuild refused"
+
+    def _start(self, select: str) -> tuple[list[str], Recipe]:
+        """START_MODE, or nothing, and what a query is made from that begins so."""
+        kind = self.chance.choice(("", "", "", "earliest", "now", "time"))
+        if kind == "now" and self.scene.is_still:
+            return [f"START_MODE='{kind}'"], Recipe(select, first=len(self._records(STREAM)))
+        if kind == "time":
+            since_s = self.chance.randint(self.scene.start_s, self.now_s)
+            return [f"START_MODE='{timestamp(since_s)}'"], Recipe(select, since_s=since_s)
+        return [f"START_MODE='{kind}'"] if kind == "earliest" else [], Recipe(select)
+
+    def _create(self, kind: str, name: str, select: str) -> None:
+        """Make a query; it may begin somewhere, too."""
+        options, recipe = self._start(select)
+        properties = f" WITH ({options[0]})" if options else ""
+        self._run(f"CREATE {kind} {name}{properties} AS {select};")
+        self.recipes[self._query(name).version] = recipe
 
     def roll_back(self) -> str:
         """Back to the version before."""
-        done = self._try(f"ROLLBACK UPGRADE OF {self.chance.choice(QUERIES)};")
+        return self._roll_back(self.chance.choice(self.upgraded))
+
+    def _roll_back(self, name: str) -> str:
+        done = self._try(f"ROLLBACK UPGRADE OF {name};")
         return "rolled back" if done else "rollback refused"
 
     def abort(self) -> str:
         """A candidate is given up."""
-        done = self._try(f"ABORT UPGRADE OF {self.chance.choice(QUERIES)};")
+        done = self._try(f"ABORT UPGRADE OF {self.chance.choice(self.upgraded)};")
         return "aborted" if done else "abort refused"
 
     def same_again(self) -> str:
@@ -278,7 +324,7 @@ class Story:
         return self._rest("RESUME")
 
     def _rest(self, verb: str) -> str:
-        done = self._try(f"{verb} {self._query(self.chance.choice(QUERIES)).id};")
+        done = self._try(f"{verb} {self._query(self.chance.choice(self.resting)).id};")
         return verb.lower() if done else f"{verb.lower()} refused"
 
     def grow(self) -> str:
@@ -309,7 +355,7 @@ class Story:
 
     def settle(self) -> None:
         """All queries continue, all candidates are cut over: then the rows must be right."""
-        for name in QUERIES:
+        for name in self.resting:
             if self._query(name).paused:
                 self._run(f"RESUME {self._query(name).id};")
         for _ in range(SETTLED):
@@ -329,19 +375,21 @@ class Story:
 
     def _computed(self, name: str, recipe: Recipe) -> Mapping[bytes, bytes | None]:
         """The rows that a statement gives over the rows of now, and the stream's records."""
-        other = World(declarations())
         before = QUERIES[: QUERIES.index(name)]
-        for each in before:
-            other.run(declaration("TABLE", each))
-        for each in (*TABLES, *before):
-            for key, (_, value, time_ms) in last_of(self._records(each)).items():
-                other.topics.append(each, key, value, time_ms)
-        for key, value, time_ms in self._records(STREAM)[recipe.first :]:
-            other.topics.append(STREAM, key, value, time_ms)
-        other.run(f"CREATE TABLE {name} AS {recipe.select};")
-        other.drain()
-        rows = other.topics.records.get(name, [])
-        return values_of((each.key, each.value, each.timestamp) for each in rows)
+        declared = declarations() + "".join(declaration("TABLE", each) for each in before)
+        rows = [
+            (each, row)
+            for each in (*TABLES, *before)
+            for row in last_of(self._records(each)).values()
+        ]
+        read = [*rows, *((STREAM, record) for record in self._read(recipe))]
+        statement = f"CREATE TABLE {name} AS {recipe.select};"
+        return values_of(results(declared, read, statement, name))
+
+    def _read(self, recipe: Recipe) -> Sequence[LastRecord]:
+        """The stream's records that a query has read."""
+        records = self._records(STREAM)[recipe.first :]
+        return [record for record in records if record[2] >= recipe.since_s * 1000]
 
     def _rows(self, name: str) -> Mapping[bytes, bytes | None]:
         return values_of(self._records(name))
@@ -402,6 +450,19 @@ class Story:
                 f"SELECT F AS ID, AS_VALUE(F) AS F, {GROUPED} FROM {STREAM} GROUP BY F",
             )
         )
+
+
+def results(
+    declared: str, read: Iterable[tuple[str, LastRecord]], statement: str, sink: str
+) -> Sequence[LastRecord]:
+    """The results of a query over records of some topics, in a service of its own."""
+    other = World(declared)
+    for topic, record in read:
+        other.topics.append(topic, *record)
+    other.run(statement)
+    other.drain()
+    written = other.topics.records.get(sink, [])
+    return [(each.key, each.value, each.timestamp) for each in written]
 
 
 def last_of(records: Iterable[LastRecord]) -> Mapping[bytes, LastRecord]:

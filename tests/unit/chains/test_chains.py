@@ -12,7 +12,7 @@ import pytest
 
 from tests.chains.__main__ import judged, main
 from tests.chains.cases import disorder, shifted
-from tests.chains.chance import EACH, chain_of
+from tests.chains.chance import EACH, LATE, chain_of
 from tests.chains.changing import ROWS
 from tests.chains.judge import Wrong, check, differences, out_of_order, rows_of, ways
 from tests.chains.making import STREAM, TABLE
@@ -38,6 +38,28 @@ def test_tables_that_change_give_the_same_in_all_batches_and_in_order():
     for number in range(SEEDS):
         check(EACH * (300 + number), tally)
     assert {"twin", "foreign", "summed", "joined"} <= set(tally.shapes)
+
+
+def late_seeds():
+    return range(LATE + 2 * EACH * 50, LATE + 2 * EACH * (50 + SEEDS), 2 * EACH)
+
+
+def test_late_records_and_tables_that_change_give_the_same_in_all_batches_and_in_order():
+    tally = Tally()
+    for seed in late_seeds():
+        check(seed, tally)
+    assert {"joined", "twin", "foreign", "summed"} <= set(tally.shapes)
+
+
+def test_streams_and_tables_are_late():
+    late: Counter[str] = Counter()
+    for chain in map(chain_of, late_seeds()):
+        for topic in (STREAM, TABLE):
+            for partition in range(chain.partitions):
+                place = topic, partition
+                log = [e.time for e in chain.events if (e.topic, e.partition) == place]
+                late[topic] += disorder(log)[0] > 0
+    assert min(late[STREAM], late[TABLE]) > SEEDS // 2
 
 
 def test_a_table_changes_while_the_records_of_streams_come():
