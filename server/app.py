@@ -35,10 +35,10 @@ from server.routes import headless as disabled_routes
 from server.signin import AUDIT_LOG, InternalAuth, SignIn
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterator, Sequence
 
     from ksql.core import ServerSecret
+    from ksql.http import Listening
     from server.pulse import Pulse
     from server.service import Service
     from server.users import Users
@@ -175,7 +175,7 @@ _GRACE_S = 2
 
 
 @contextlib.contextmanager
-def behind_http(service: Service, sockets: Sequence[socket.socket]) -> Iterator[AppContext]:
+def behind_http(service: Service, sockets: Sequence[Listening]) -> Iterator[AppContext]:
     """Answer on these sockets for a running service; the caller starts and stops both."""
     context = AppContext(service)
     http = HttpServer(create_app(context=context), sockets, _GRACE_S)

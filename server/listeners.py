@@ -21,6 +21,7 @@ from ksql.http import (
     INTERNAL,
     Connections,
     HttpServer,
+    Listening,
     Renewable,
     is_loopback,
     listen,
@@ -102,12 +103,12 @@ def _parse(text: str, name: str) -> Listener:
     )
 
 
-def bind(listeners: Sequence[Listener], name: str = "listeners") -> list[socket.socket]:
+def bind(listeners: Sequence[Listener], name: str = "listeners") -> list[Listening]:
     """Return sockets that listen already: nobody can take the port while the service starts.
 
     Raises: PortInUse, BadListener.
     """
-    bound: list[socket.socket] = []
+    bound: list[Listening] = []
     try:
         for listener in listeners:
             bound.append(_bind(listener, name))  # noqa: PERF401 - those bound so far must be closable
@@ -118,7 +119,7 @@ def bind(listeners: Sequence[Listener], name: str = "listeners") -> list[socket.
     return bound
 
 
-def _bind(listener: Listener, name: str) -> socket.socket:
+def _bind(listener: Listener, name: str) -> Listening:
     try:
         return listen(listener.host, listener.port)
     except OSError as error:
@@ -140,7 +141,7 @@ class Listeners:
     """The listeners of one server and their sockets; ``tls`` is None if no listener asks for it."""
 
     listeners: tuple[Listener, ...]
-    sockets: list[socket.socket]
+    sockets: list[Listening]
     tls: Renewable | None
     most: int | None = None
     """How many connections they have at a time, if fewer than the settings permit."""

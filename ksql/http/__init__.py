@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ksql.http.access import ADVERTISED, INTERNAL, Access, BodyTooLong, guard, is_loopback
 from ksql.http.compression import Compression
-from ksql.http.connections import Connections, listen, url
+from ksql.http.connections import Connections, Listening, listen, url
 from ksql.http.hosting import HttpServer, ServerThread
 from ksql.http.tls import Renewable, client_context, server_context
 from ksql.http.websocket import LONGEST_TARGET

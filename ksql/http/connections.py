@@ -80,7 +80,7 @@ class Connection(socket.socket):
 
 
 class Listening(socket.socket):
-    """A socket that listens; with a ``table`` it takes what has room there.
+    """A socket that listens, and takes what has room in its ``table``.
 
     ``is_tls``: whether its connections begin with a handshake.
     """

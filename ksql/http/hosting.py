@@ -17,7 +17,7 @@ import uvicorn
 
 from ksql.core.process import in_background
 from ksql.http.acceptor import Acceptor
-from ksql.http.connections import HEAD_S, Connections, Listening, quiet_about_descriptors
+from ksql.http.connections import HEAD_S, Connections, quiet_about_descriptors
 from ksql.http.protocol_detect import EitherHttp
 from ksql.http.read_sizes import read_little_over_tls
 from ksql.http.timeouts import IDLE_S, UNREAD_S, WebConfig, head_of
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from ksql.http.connections import Listening
 
 
 _LONGEST_MESSAGE = 65_536  # a websocket's client has nothing to say but farewell
@@ -54,23 +56,13 @@ class _Server(uvicorn.Server):
         quiet_about_descriptors(loop)
         if self.config.ssl is not None:
             read_little_over_tls()
-        servers = [await self._accepting(loop, sock) for sock in sockets or ()]
+        servers = [self._accepting(loop, cast("Listening", sock)) for sock in sockets or ()]
         self.servers = cast("list[asyncio.Server]", servers)
         self.started = True
         self.accepting.set()
 
-    async def _accepting(
-        self, loop: asyncio.AbstractEventLoop, sock: socket.socket
-    ) -> Acceptor | asyncio.Server:
+    def _accepting(self, loop: asyncio.AbstractEventLoop, sock: Listening) -> Acceptor:
         tls, handshake_s = self.config.ssl, self._handshake_s
-        if not isinstance(sock, Listening):
-            return await loop.create_server(
-                self._protocol,
-                sock=sock,
-                ssl=tls,
-                backlog=self.config.backlog,
-                ssl_handshake_timeout=handshake_s,
-            )
         return Acceptor(
             loop,
             sock,
@@ -89,7 +81,7 @@ class _Server(uvicorn.Server):
 
 
 class HttpServer:
-    """One application on some sockets, in a running event loop or in a thread of its own.
+    """One application on sockets of ``listen``, in a running event loop or a thread of its own.
 
     ``grace_s`` is how long running answers may take to end at a stop. ``patience_s`` is how long a
     client may leave its answer unread. ``idle_s`` is how long a connection may be idle, zero for
@@ -100,7 +92,7 @@ class HttpServer:
     def __init__(
         self,
         app: Any,
-        sockets: Sequence[socket.socket],
+        sockets: Sequence[Listening],
         grace_s: int,
         tls: ssl.SSLContext | None = None,
         patience_s: float = UNREAD_S,
@@ -111,8 +103,7 @@ class HttpServer:
         self._sockets = list(sockets)
         table = Connections() if connections is None else connections
         for sock in self._sockets:
-            if isinstance(sock, Listening):
-                sock.table, sock.is_tls = table, tls is not None
+            sock.table, sock.is_tls = table, tls is not None
         self._server = _Server(
             WebConfig(
                 WholeTargets(app),

@@ -21,11 +21,11 @@ from ksql.registry.routes import routers
 from ksql.registry.wire import MEDIA_TYPE
 
 if TYPE_CHECKING:
-    import socket
     from pathlib import Path
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from ksql.http import Listening
     from ksql.registry.subjects import Subjects
 
 
@@ -146,7 +146,7 @@ class RegistryServer:
         most = min(_CONNECTIONS, raise_limit() // _SHARE)
         return Connections(most, most)
 
-    def _bound(self) -> socket.socket:
+    def _bound(self) -> Listening:
         if self._port == 0 and (former := self._former_port()):
             with contextlib.suppress(OSError):
                 return listen(self._host, former)

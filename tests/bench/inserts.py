@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 
 import httpx
 
+from ksql.http.connections import listen
 from server.app import behind_http
 from tests.bench.report import Result, Spread
 from tests.bench.site import Site
@@ -85,12 +85,10 @@ class Inserts:
         each = ROWS // self.clients
         spawn = multiprocessing.get_context("spawn")
         with (
-            socket.create_server(("127.0.0.1", 0)) as sock,
+            listen("127.0.0.1", 0) as sock,
             behind_http(site.service, [sock]),
             ProcessPoolExecutor(1, spawn) as pool,
         ):
-            # connections inherit it, as they do from the server's own listener
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             url = f"http://127.0.0.1:{sock.getsockname()[1]}"
             arguments = (self.write, url, stream, self.clients, each)
             took_s = [pool.submit(all_clients, *arguments).result() for _ in range(_ROUNDS)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import psutil
 
 from ksql.app import KsqlService
 from ksql.core.config import Settings
+from ksql.http.connections import listen
 from ksql.spark.session.runtime import SparkRuntime
 from server.app import behind_http
 from server.context import AppContext
@@ -183,7 +183,7 @@ class Hosted:
     def start(self) -> Http:
         self._started.callback(self.service.stop)
         self.service.start()
-        sock = socket.create_server(("127.0.0.1", 0))
+        sock = self._started.enter_context(listen("127.0.0.1", 0))
         self._context = self._started.enter_context(behind_http(self.service, [sock]))
         self.http = Http(f"http://127.0.0.1:{sock.getsockname()[1]}")
         return self.http

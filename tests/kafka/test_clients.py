@@ -16,6 +16,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from ksql.http.connections import listen
 from ksql.http.hosting import HttpServer
 from server.app import create_app
 from server.context import AppContext
@@ -66,7 +67,7 @@ def server(broker, runtime, tmp_path_factory):
 def impatient(service, patience_s):
     """The service at a door that waits so long for a client that does not read."""
     context = AppContext(service)
-    with socket.create_server(("127.0.0.1", 0)) as sock:
+    with listen("127.0.0.1", 0) as sock:
         web = HttpServer(create_app(context=context), [sock], 1, None, patience_s)
         web.start("http")
         try:

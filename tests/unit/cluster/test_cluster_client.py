@@ -18,6 +18,7 @@ from ksql.control.statements.execute import RequestFailed
 from ksql.control.statements.services import OpenPush, QueryHealth, UpgradeReports
 from ksql.control.statements.upgradereport import SwitchPoint, UpgradeReport
 from ksql.core.config import Settings
+from ksql.http.connections import listen
 from ksql.sql.upgrade.verdict import Guarantee
 from server.app import behind_http
 from tests.unit.control.statements.test_show import SETUP, BusyMonitor
@@ -89,7 +90,7 @@ def pushing(world, name):
 
 @contextlib.contextmanager
 def serving(service):
-    with socket.create_server(("127.0.0.1", 0)) as sock, behind_http(service, [sock]):
+    with listen("127.0.0.1", 0) as sock, behind_http(service, [sock]):
         yield Server("127.0.0.1", sock.getsockname()[1])
 
 

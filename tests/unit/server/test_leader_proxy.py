@@ -38,8 +38,7 @@ BODY = {"ksql": TEXT, "streamsProperties": {"n": 5}, "sessionVariables": {"v": "
 
 @contextmanager
 def leader(service):
-    sock = socket.create_server(("127.0.0.1", 0))
-    with behind_http(service, [sock]):
+    with listen("127.0.0.1", 0) as sock, behind_http(service, [sock]):
         yield Server("127.0.0.1", sock.getsockname()[1])
 
 
