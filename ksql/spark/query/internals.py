@@ -16,7 +16,7 @@ from py4j.java_gateway import JavaMember
 from py4j.protocol import STATIC_PREFIX
 from pyspark.errors import StreamingQueryException
 
-from ksql.spark.session.jvm import LOST, raise_if_java
+from ksql.spark.session.jvm import LOST, classes_of, raise_if_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +49,8 @@ def finish_batch_and_stop(session: SparkSession, query: StreamingQuery, timeout_
     Raises: an error of ``LOST`` if Spark's process has gone, or this Spark has no such place.
     """
     execution: Any = query._jsq  # noqa: SLF001 - no public way
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     try:
+        jvm = classes_of(session)
         inner = execution.streamingQuery()
         end = jvm.java.util.concurrent.CancellationException("stopped between two batches")
         inner.errorNotifier().markError(end)
@@ -97,8 +97,8 @@ def bound_batches(session: SparkSession, query: StreamingQuery, records: int) ->
     Returns: False if this Spark has no such place, or is gone.
     """
     execution: Any = query._jsq  # noqa: SLF001 - no public way
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     try:
+        jvm = classes_of(session)
         inner = execution.streamingQuery()
         limit = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.maxRows(records)
         sources = inner.uniqueSources()
@@ -117,8 +117,8 @@ def close_gate(session: SparkSession, gate: str) -> bool:
 
     Returns: False if Spark is gone.
     """
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     try:
+        jvm = classes_of(session)
         jvm.ksql.Gate.close(gate)
     except LOST:
         return False
@@ -127,15 +127,15 @@ def close_gate(session: SparkSession, gate: str) -> bool:
 
 def open_gate(session: SparkSession, gate: str) -> None:
     """Let the query through, and forget the gate."""
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     with contextlib.suppress(*LOST):
+        jvm = classes_of(session)
         jvm.ksql.Gate.open(gate)
 
 
 def move_end(session: SparkSession, name: str, offsets: Offsets | None) -> None:
     """Move the end of a query that has one, also while it runs; None: to where it was stated."""
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     with contextlib.suppress(*LOST):
+        jvm = classes_of(session)
         if offsets is None:
             jvm.ksql.Until.forget(name)
         else:
@@ -144,8 +144,8 @@ def move_end(session: SparkSession, name: str, offsets: Offsets | None) -> None:
 
 def announce_progress(session: SparkSession, name: str, link: Link, now_ms: int) -> None:
     """Have the sources of other queries wait for a query that is about to run."""
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     with contextlib.suppress(*LOST):
+        jvm = classes_of(session)
         sources = jvm.java.util.HashSet()
         for topic in link.sources:
             sources.add(topic)
@@ -157,15 +157,15 @@ def forget_progress(session: SparkSession, name: str, begun: int) -> None:
 
     ``begun``: a link of it that says less is older.
     """
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     with contextlib.suppress(*LOST):
+        jvm = classes_of(session)
         jvm.ksql.Progress.forget(name, begun)
 
 
 def stop_progress(session: SparkSession, name: str, now_ms: int) -> None:
     """Let the sources of other queries know that one does not run, and perhaps never did."""
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
     with contextlib.suppress(*LOST):
+        jvm = classes_of(session)
         jvm.ksql.Progress.stop(name, now_ms)
 
 
@@ -215,7 +215,7 @@ def end_needless_monitors(session: SparkSession) -> int:
 
     Returns: how many.
     """
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - see above
+    jvm = classes_of(session)
     needless = [
         thread
         for thread in jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()
@@ -234,7 +234,7 @@ def forget_socket_files(session: SparkSession) -> int:
 
     Returns: how many.
     """
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - see above
+    jvm = classes_of(session)
     return int(jvm.ksql.SocketFiles.forget())
 
 
@@ -272,9 +272,9 @@ def _weigh(session: SparkSession, name: str, weight: int) -> None:
 
     Spark takes weights only from a file.
     """
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - see above
     java: Any = session.sparkContext._jsc  # noqa: SLF001 - see above
     try:
+        jvm = classes_of(session)
         root = java.sc().taskScheduler().rootPool()
         pool = root.getSchedulableByName(name)
         if pool is not None:

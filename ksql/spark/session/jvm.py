@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.java_gateway import launch_gateway
@@ -17,6 +17,9 @@ from pyspark.serializers import UTF8Deserializer, read_int
 
 from ksql.core import StartError, is_secret
 from ksql.core.process import Child, FileLock, await_predecessors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOST: Final = (Py4JError, OSError)
 """What a call of a JVM raises that is not there any more; see ``raise_if_java``."""
@@ -88,6 +91,17 @@ def raise_if_java(error: Exception) -> None:
     """Raise the error again if the JVM sent it: then it is there."""
     if isinstance(error, Py4JJavaError):
         raise error
+
+
+def classes_of(session: SparkSession) -> Any:
+    """Return the classes of the session's JVM.
+
+    Raises: an error of ``LOST`` if PySpark has forgotten the JVM, which has died.
+    """
+    classes: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
+    if classes is None:
+        raise Py4JError("the JVM is gone")
+    return classes
 
 
 class _Py4JFilter(logging.Filter):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from ksql.core import ServerError
-from ksql.spark.session.jvm import LOST, raise_if_java
+from ksql.spark.session.jvm import LOST, classes_of, raise_if_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,8 +113,7 @@ class RunningQueries:
 
         Raises: an error of ``LOST`` if Spark's process has gone.
         """
-        jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - no public way
-        runs = jvm.ksql.Queries.active(session._jsparkSession)  # noqa: SLF001 - no public way
+        runs = classes_of(session).ksql.Queries.active(session._jsparkSession)  # noqa: SLF001 - no public way
         for run in runs.split(",") if runs else ():
             if (query := self._by_run.get(run)) is not None:
                 query.note_active()

@@ -91,6 +91,7 @@ class SparkRuntime:
         self._queries: dict[str, QuerySupervisor] = {}
         self._query_metrics: dict[str, QueryMetrics] = {}
         self._built: dict[str, _Built] = {}
+        self._closed_gates: dict[str, SparkSession] = {}
         self._running = RunningQueries()
         self._lock = Lock()
         self._start_lock = Lock()
@@ -308,13 +309,26 @@ class SparkRuntime:
 
     def _close_gate(self, gate: str) -> bool:
         try:
-            return close_gate(self.session, gate)
+            session = self.session
         except SparkRestarting:
             return False
+        if not close_gate(session, gate):
+            return False
+        self._closed_gates[gate] = session
+        return True
 
     def _open_gate(self, gate: str) -> None:
+        self._closed_gates.pop(gate, None)
         with contextlib.suppress(SparkRestarting):  # the next one knows of none
             open_gate(self.session, gate)
+
+    def _check_gate(self, gate: str, session: SparkSession) -> None:
+        """Look whether a closed gate is one of this process: another one would let all through.
+
+        Raises: SparkRestarting.
+        """
+        if self._closed_gates.get(gate, session) is not session:
+            raise SparkRestarting("the gate of this start was closed in its former process")
 
     def _bound(self, query: StreamingQuery, records: int) -> None:
         if not bound_batches(self.session, query, records):
@@ -337,32 +351,34 @@ class SparkRuntime:
             raise SparkRestarting(self._host.why() or str(lost)) from lost
 
     def _launched(self, spec: QuerySpec) -> StreamingQuery:
-        writer = self._taken(spec) or self._writer(spec)
+        session = self.session
+        self._check_gate(spec.gate, session)
+        writer = self._taken(spec, session) or self._writer(spec, session)
         # Spark copies the session's settings while it starts a query
-        with self._start_lock, scheduling_pool(self.session, spec.name, spec.weight):
+        with self._start_lock, scheduling_pool(session, spec.name, spec.weight):
             if self._watch.stopping:  # many wait for their turn
                 raise START_CANCELLED(query_id=spec.query_id)
-            self.session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
+            session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
             self._starts += 1
             return writer.start()
 
     def _build(self, spec: QuerySpec) -> None:
         """Have the dataflow ready for a start of just this spec."""
         session, names = self.session, frozenset(spec.chain)
-        built = _Built(spec, names, session, self._writer(spec))
+        built = _Built(spec, names, session, self._writer(spec, session))
         with self._lock:
             self._built[spec.name] = built
 
-    def _taken(self, spec: QuerySpec) -> DataStreamWriter | None:
+    def _taken(self, spec: QuerySpec, session: SparkSession) -> DataStreamWriter | None:
         with self._lock:
             built = self._built.pop(spec.name, None)
-        if built is None or built.spec is not spec or built.session is not self.session:
+        if built is None or built.spec is not spec or built.session is not session:
             return None
         # readers would wait for one that has ended as for one that is about to start
         return built.writer if built.names <= spec.chain.keys() else None
 
-    def _writer(self, spec: QuerySpec) -> DataStreamWriter:
-        frame = dataflow(self.session, spec, self._topics())
+    def _writer(self, spec: QuerySpec, session: SparkSession) -> DataStreamWriter:
+        frame = dataflow(session, spec, self._topics())
         return (
             frame.writeStream.format("noop")
             .outputMode("append")

@@ -12,7 +12,16 @@ from py4j.protocol import Py4JNetworkError
 from ksql.core.errors import ServerError
 from ksql.core.query_version import QueryVersion
 from ksql.core.records import QueryId
-from ksql.spark.query.internals import batches_after, bound_batches
+from ksql.spark.query.internals import (
+    announce_progress,
+    batches_after,
+    bound_batches,
+    close_gate,
+    forget_progress,
+    move_end,
+    open_gate,
+    stop_progress,
+)
 from ksql.spark.query.spec import Link, QueryLocation, QuerySpec
 from ksql.spark.session import runtime as module
 from ksql.spark.session.jvm import SparkSettings
@@ -105,7 +114,7 @@ def test_what_ends_while_the_service_ends_is_started_no_more(runtime, monkeypatc
     runtime.watch(query)
     runtime.begin_end()
     assert not query.starts_again
-    monkeypatch.setattr(SparkRuntime, "_writer", lambda _self, _spec: "never started")
+    monkeypatch.setattr(SparkRuntime, "_writer", lambda _self, _spec, _session: "never started")
     monkeypatch.setattr(Host, "session", None)
     monkeypatch.setattr(module, "scheduling_pool", lambda *_: contextlib.nullcontext())
     spec = QuerySpec(version=query.version, plan_json="{}", topics={}, checkpoint=Path())
@@ -139,18 +148,52 @@ def test_a_sweep_that_the_end_of_the_process_cuts_off(runtime, host, lost, caplo
 
 
 def test_a_dataflow_that_names_a_query_that_has_ended_is_built_anew(runtime, monkeypatch):
-    monkeypatch.setattr(Host, "session", object())
-    monkeypatch.setattr(SparkRuntime, "_writer", lambda _self, _spec: "built ahead")
+    session = object()
+    monkeypatch.setattr(Host, "session", session)
+    monkeypatch.setattr(SparkRuntime, "_writer", lambda _self, _spec, _session: "built ahead")
     chain = {"reader": Link("r", ("t",), 1), "writer": Link("t", (), 2)}
     spec = QuerySpec(
         version=Query.version, plan_json="{}", topics={}, checkpoint=Path(), chain=chain
     )
     runtime._build(spec)
     chain["later"] = Link("l", ("t",), 3)  # its own launch names it
-    assert runtime._taken(spec) == "built ahead"
+    assert runtime._taken(spec, session) == "built ahead"
     runtime._build(spec)
     del chain["writer"]
-    assert runtime._taken(spec) is None
+    assert runtime._taken(spec, session) is None
+
+
+def test_a_start_ahead_does_not_run_in_a_process_that_does_not_know_its_gate(runtime, monkeypatch):
+    """Its plan is not in the log yet, and a gate that nobody has closed is open."""
+    started = []
+
+    def writer(_self, spec, _session):
+        return SimpleNamespace(start=lambda: started.append(spec.gate))
+
+    def session():
+        return SimpleNamespace(conf=SimpleNamespace(set=lambda *_: None))
+
+    for name in ("close_gate", "open_gate"):
+        monkeypatch.setattr(module, name, lambda _session, _gate: True)
+    monkeypatch.setattr(module, "scheduling_pool", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(SparkRuntime, "_writer", writer)
+    monkeypatch.setattr(Host, "session", session())
+    spec = QuerySpec(version=Query.version, plan_json="{}", topics={}, checkpoint=Path(), gate="g")
+    assert runtime._close_gate("g")
+    monkeypatch.setattr(Host, "session", session())
+    with pytest.raises(SparkRestarting, match="is being started again"):
+        runtime._launched(spec)
+    assert started == []
+    runtime._open_gate("g")
+    runtime._launched(spec)
+    assert started == ["g"]
+
+
+def test_a_gate_that_could_not_be_closed_keeps_no_start_from_running(runtime, monkeypatch):
+    monkeypatch.setattr(module, "close_gate", lambda _session, _gate: False)
+    monkeypatch.setattr(Host, "session", object())
+    assert not runtime._close_gate("g")
+    runtime._check_gate("g", object())
 
 
 class Gone:
@@ -191,10 +234,19 @@ def test_reports_that_are_cut_off(lost):
 
 
 @pytest.mark.parametrize("lost", LOST)
-def test_request_to_a_dead_process_does_nothing(lost):
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_request_to_a_dead_process_does_nothing(lost, forgotten):
+    """PySpark forgets the process while others may still hold its session."""
     query = SimpleNamespace(_jsq=Gone(lost, 0))
-    session = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=Gone(lost, 0)))
+    classes = None if forgotten else Gone(lost, 0)
+    session = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=classes))
     assert bound_batches(session, query, 1) is False
+    assert close_gate(session, "g") is False
+    open_gate(session, "g")
+    move_end(session, "q", None)
+    announce_progress(session, "q", Link("t", (), 1), 0)
+    stop_progress(session, "q", 0)
+    forget_progress(session, "q", 1)
 
 
 @pytest.mark.parametrize("lost", LOST)
