@@ -177,7 +177,7 @@ class QuerySupervisor:
         """Start an incarnation of the query, unless it was stopped meanwhile."""
         spec = self._spec or self._driver.prepare()
         self._spec = None  # what is refused is prepared again, perhaps for another incarnation
-        self._spec = self._driver.vet(spec)
+        self._spec = self._driver.vet(spec if self._query is None else spec.again())
         batch, known = self._last_batch(), checkpoint_topics.read(self.place.checkpoint)
         query = self._driver.launch(self._spec)
         with self._changed:
@@ -465,11 +465,11 @@ class QuerySupervisor:
             self._spec = replace(spec, first_records=records)  # the next launch begins with it
 
     def wake(self) -> None:
-        """Have it tried again at the next look, if it rests, as if it had not failed before."""
+        """Have it tried at the next look, if it rests or was never, as if it had not failed."""
         with self._changed:
-            if self._next_try is not None and not self._stopped:
-                self._next_try = time.monotonic()
-                self._attempt = 0
+            never = self._before_first_start() and not self._launching
+            if (never or self._next_try is not None) and not self._stopped:
+                self._next_try, self._attempt = time.monotonic(), 0
 
     def _settled(self) -> bool:
         if self._query is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -139,6 +140,10 @@ class QuerySpec:
     gate: str = ""
     reader: Mapping[str, str] | None = None
     launch: str = ""
+
+    def again(self) -> QuerySpec:
+        """Return the same for another launch, whose tasks have a right of their own."""
+        return replace(self, launch=uuid.uuid4().hex) if self.launch else self
 
     @property
     def right(self) -> LaunchRight:

@@ -36,6 +36,7 @@ from ksql.spark.checkpoint import checkpoint, incarnations
 from ksql.spark.checkpoint.checkpoint import usable
 from ksql.spark.query import failures
 from ksql.spark.query.spec import State
+from ksql.spark.task.launch_right import withdraw_any
 from ksql.sql.catalog import PersistentQuery
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ class NewPlanHandle:
 
     def start(self) -> None:
         """Start it, or let it continue if it was started ahead; what fails is tried again."""
-        self.query.begin()
         self._watch(self.query)
+        self.query.begin()
 
     def await_first(self, timeout_s: float) -> str:
         """Wait for its first batch; return why that failed, empty if it did not."""
@@ -331,6 +332,7 @@ class UnfinishedBatch:
         Raises: BatchHalfWritten, unless that may be; and what Kafka says.
         """
         with usable(self.query.id):
+            withdraw_any(self.place)  # a task that outlives its batch could commit after the look
             planned, incarnation = (
                 checkpoint.planned(self.place),
                 incarnations.incarnation_of(self.place),

@@ -83,5 +83,14 @@ class LaunchRight:
             return ""
 
 
+def withdraw_any(checkpoint: Path) -> None:
+    """Let no task of any launch write more; returns when they know it, but for a commit under way.
+
+    Raises: OSError.
+    """
+    (checkpoint / _FILE).unlink(missing_ok=True)
+    time.sleep(_LOOK_S)
+
+
 _known: dict[LaunchRight, float] = {}
 """Until when a right need not be looked at again."""

@@ -137,6 +137,31 @@ def supervised(query, state, timeout_s=10):
     return query.status()
 
 
+def test_each_launch_has_an_id_of_its_own(desk):
+    """Else tasks of a launch that has failed would write next to those of the following one."""
+    query = desk.query()
+    desk.spec = replace(desk.spec, launch="first")
+    launched, usual = [], desk.launch
+    desk.launch = lambda spec: launched.append(spec.launch) or usual(spec)  # type: ignore[method-assign] # a stand-in
+    query.start()
+    desk.incarnations[-1].fail("a batch failed")
+    supervised(query, State.ERROR)
+    supervised(query, State.RUNNING)
+    assert launched[0] == "first"  # what was built ahead names it
+    assert len(set(launched)) == 2
+
+
+def test_one_whose_start_was_never_tried_is_tried_when_it_is_woken(desk):
+    query = desk.query()
+    query.supervise()
+    assert desk.incarnations == []
+    query.wake()
+    supervised(query, State.RUNNING)
+    query.supervise()
+    query.await_first_attempt(1)
+    assert len(desk.incarnations) == 1
+
+
 class Unknown(KsqlError):
     """What Kafka says of a topic that is not there."""
 

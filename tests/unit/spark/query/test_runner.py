@@ -33,6 +33,7 @@ from ksql.spark.query.spec import QueryDriver, RetryPolicy, RunnerContext, State
 from ksql.spark.query.stopping import stop_soon
 from ksql.spark.query.switching import BatchHalfWritten, SwitchRefused
 from ksql.spark.session.runtime import SparkRuntime
+from ksql.spark.task.launch_right import LaunchOver, LaunchRight
 from ksql.spark.task.trial_task import TrialFailed
 from tests.unit.world import World
 from tests.waits import PATIENCE_S, await_true
@@ -680,6 +681,18 @@ def test_a_batch_of_a_paused_query_is_left_alike(tmp_path, query, guarantee, mar
     assert said in desk.runner.check_replaceable(old, half_written=allowed)
     begun(desk.runner.checkpoint(query.version), 1, finished=True, offset=5)
     assert desk.runner.check_replaceable(old) == ""
+
+
+def test_no_task_of_the_old_plan_writes_after_the_look_at_its_batch(tmp_path, query):
+    """One that outlives the batch would commit rows in the old form behind the answer."""
+    desk, old, _ = stuck(tmp_path, query, "exactly_once_v2", 1)
+    desk.runner.stop(query.version)
+    place = desk.runner.checkpoint(query.version)
+    right = LaunchRight(str(place), "of a batch that has failed")
+    right.grant()
+    desk.runner.check_replaceable(old)
+    with pytest.raises(LaunchOver):
+        right.check()
 
 
 @pytest.fixture

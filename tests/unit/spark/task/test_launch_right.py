@@ -59,6 +59,15 @@ def test_without_an_id_all_may_write(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_right_of_whatever_launch_there_is_can_be_withdrawn(tmp_path):
+    right = LaunchRight(str(tmp_path), "one")
+    right.grant()
+    launch_right.withdraw_any(tmp_path)
+    with pytest.raises(LaunchOver):
+        right.check()
+    launch_right.withdraw_any(tmp_path / "gone")
+
+
 def test_a_look_holds_for_a_while(tmp_path, monkeypatch):
     monkeypatch.setattr(launch_right, "_LOOK_S", 60.0)
     right = LaunchRight(str(tmp_path), "of this test alone")
