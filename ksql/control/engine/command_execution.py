@@ -149,6 +149,8 @@ class CommandExecution:
         self.switch: Switch | None = None
         self.left = ""
         """What it means that a batch of a paused query is left to its new plan."""
+        self.unlike: set[QueryVersion] = set()
+        """The versions that may not run as the log says, as a call of a step has failed."""
         self.prepared = prepared
         self.offset = offset
         self.cancelled_by = ""
@@ -220,11 +222,19 @@ class CommandExecution:
         """Finish a command that is in the log: a replaced query runs under its new plan."""
         self.state = State.DONE
         if self.switch is not None:
-            for _, new in self._switched():
-                self._await_first = self._context.runner.commit_switch(new)
-            for old, new in self._cut_over():
-                self._await_first = self._context.runner.cut_over(old, new)
+            try:
+                self._start_new_plans()
+            except Exception:  # noqa: BLE001 - the command counts; the engine tries it again
+                _log.exception("query_not_brought", extra={"query_id": str(self.replaced)})
+                changed = (*self._switched(), *self._cut_over())
+                self.unlike = {query.version for pair in changed for query in pair}
         self._note_rebuilds()
+
+    def _start_new_plans(self) -> None:
+        for _, new in self._switched():
+            self._await_first = self._context.runner.commit_switch(new)
+        for old, new in self._cut_over():
+            self._await_first = self._context.runner.cut_over(old, new)
 
     def _note_rebuilds(self) -> None:
         """Have the beginnings and the ends of rebuilds recorded."""

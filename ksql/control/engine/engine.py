@@ -351,7 +351,7 @@ class Engine:
                     self._unlike.add(before.rebuilds[query_id].candidate.version)
                 case _:
                     continue
-        self._unlike |= set(before.versions) - set(self.catalog.versions)
+        self._unlike |= execution.unlike | (set(before.versions) - set(self.catalog.versions))
         self._pending_deletions.add(execution.offset, changes)
         self._tidy_or_try_again()
         self._tell(execution, "SUCCESS", execution.prepared.message)

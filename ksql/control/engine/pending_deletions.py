@@ -97,7 +97,14 @@ class PendingDeletions:
         self._open = left
         applied_offset = min((offset for offset, _ in left), default=self._next)
         if applied_offset != self._applied_offset.read():
+            self._write(applied_offset)
+
+    def _write(self, applied_offset: int) -> None:
+        """Move the mark; where it is late, deletions are looked at once more without harm."""
+        try:
             self._applied_offset.write(applied_offset)
+        except OSError:  # the commands before it count; the next one moves it
+            _log.exception("applied_offset_not_written", extra={"offset": applied_offset})
 
     def open(self) -> tuple[str, ...]:
         """Return the names of the topics and subjects that could not be deleted yet."""

@@ -102,6 +102,10 @@ class Runner(MemoryRunner):
         self.strikes("prepare_switch")
         return super().prepare_switch(old, new)
 
+    def commit_switch(self, new):
+        self.strikes("commit_switch")
+        return super().commit_switch(new)
+
 
 class Book:
     """Upgrades as they are told."""
@@ -336,6 +340,37 @@ def test_memory_is_never_behind_the_log_and_what_failed_is_done_later(text, call
     assert it.world.runner.running == {}
     assert ("N" in it.world.topics.known) == ("DELETE" not in text)
     assert it.again().catalog == before
+
+
+@pytest.mark.parametrize("problem", ERRORS, ids=lambda p: type(p).__name__)
+def test_memory_has_a_new_plan_that_is_logged_and_could_not_be_started(problem):
+    """Else the next statement would be planned on a catalog that the log contradicts."""
+    it = Scene(S, COUNT)
+    it.strikes.at = {"commit_switch": problem}
+    it.world.execute(MORE)
+    assert it.world.engine.settled
+    assert it.runs() == {"CTAS_N_1": ("A", "C")}
+    before = it.world.catalog
+    assert it.again().catalog == before
+
+
+def test_a_command_that_counts_is_answered_though_the_disk_is_full(monkeypatch, caplog):
+    """The answer was an error of the system before, and the query was gone."""
+    it = Scene(S, COUNT)
+    strikes, usual = [OSError("disk full")], it.mark.write
+
+    def write(offset):
+        if strikes:
+            raise strikes.pop()
+        usual(offset)
+
+    monkeypatch.setattr(it.mark, "write", write)
+    it.world.execute("TERMINATE CTAS_N_1;")
+    assert it.world.catalog.queries == {}
+    assert [r.message for r in caplog.records] == ["applied_offset_not_written"]
+    late = it.mark.read()
+    it.world.execute("DROP TABLE N;")
+    assert it.mark.read() == late + 2
 
 
 @pytest.mark.parametrize("problem", ERRORS, ids=lambda p: type(p).__name__)
