@@ -126,7 +126,7 @@ class HttpServer:
 
     async def serve(self) -> None:
         """Answer until ``end``, then until the running answers have ended."""
-        await self._server.serve(self._sockets)
+        await self._server.serve([*self._sockets])
 
     def end(self) -> None:
         """Accept no more requests; safe to call from any thread."""

@@ -370,7 +370,7 @@ def test_a_command_that_counts_is_answered_though_the_disk_is_full(monkeypatch, 
     assert [r.message for r in caplog.records] == ["applied_offset_not_written"]
     late = it.mark.read()
     it.world.execute("DROP TABLE N;")
-    assert it.mark.read() == late + 2
+    assert (late, it.mark.read()) == (2, 4)
 
 
 @pytest.mark.parametrize("problem", ERRORS, ids=lambda p: type(p).__name__)
