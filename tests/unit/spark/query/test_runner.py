@@ -684,7 +684,7 @@ def test_a_batch_of_a_paused_query_is_left_alike(tmp_path, query, guarantee, mar
 
 
 def test_no_task_of_the_old_plan_writes_after_the_look_at_its_batch(tmp_path, query):
-    """One that outlives the batch would commit rows in the old form behind the answer."""
+    """One that outlives the batch would commit rows in the old form after the answer."""
     desk, old, _ = stuck(tmp_path, query, "exactly_once_v2", 1)
     desk.runner.stop(query.version)
     place = desk.runner.checkpoint(query.version)
