@@ -93,7 +93,8 @@ class Groups(Coordinators):
     def _highest(self, names: re.Pattern[str], limit_s: float) -> int:
         listed = self._client.list_consumer_groups(request_timeout=limit_s).result()
         for problem in listed.errors:  # a broker that does not answer may hold the highest
-            raise problem
+            # the library lists its errors bare: raised so, nothing that takes exceptions takes them
+            raise problem if isinstance(problem, KafkaException) else KafkaException(problem)
         group_ids = [group.group_id for group in listed.valid if names.fullmatch(group.group_id)]
 
         def ask(client: AdminClient, **more: float) -> dict[str, Future[Any]]:
