@@ -19,7 +19,7 @@ def test_a_broker_that_does_not_answer_is_an_exception_that_callers_take(wrap):
     error = KafkaError(KafkaError._TIMED_OUT)
     listed.set_result(SimpleNamespace(errors=[wrap(error)], valid=[]))
     groups = Groups.__new__(Groups)
-    groups._client = SimpleNamespace(list_consumer_groups=lambda **_: listed)  # type: ignore[assignment]  # a stand-in
+    groups._client = SimpleNamespace(list_consumer_groups=lambda **_: listed)  # type: ignore[assignment]  # a fake
     with pytest.raises(KafkaException) as caught:
         groups._highest(re.compile("x"), 1.0)
     assert caught.value.args[0].code() == KafkaError._TIMED_OUT
