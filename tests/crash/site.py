@@ -16,7 +16,6 @@ import psutil
 from ksql.kafka.embedded.broker import EmbeddedBroker
 from tests.crash.points import CONTROL
 from tests.kafka.servers import ROOT, Http, ServerProcess
-from tests.waits import await_true
 
 HOOKS = Path(__file__).parent / "hooks"
 _BROKER_AWAY_S = 1.0
@@ -105,15 +104,8 @@ class Site:
 
     def jvm_pid(self) -> int:
         """Spark's JVM, once there is one."""
-        return int(await_true("Spark's JVM", self._find_jvm))
-
-    def _find_jvm(self) -> int:
         assert self._server is not None
-        for process in self._server.family():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if process.name() == "java" and "pyspark-shell" in process.cmdline():
-                    return process.pid
-        return 0
+        return self._server.jvm_pid()
 
     def family(self) -> list[psutil.Process]:
         """All that the server has started."""

@@ -8,8 +8,6 @@ import signal
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-import psutil
-
 from ksql.kafka.admin import Admin
 from ksql.kafka.reader import Reader
 from ksql.kafka.settings import KafkaSettings
@@ -63,16 +61,8 @@ class Site:
 
     def crash_spark(self) -> None:
         """Kill Spark's JVM with SIGKILL; the server starts another one."""
-        os.kill(await_true("Spark's JVM", self._spark), signal.SIGKILL)
-
-    def _spark(self) -> int:
-        """The process of Spark's JVM; 0 before there is one."""
         assert self._server is not None
-        for process in self._server.family():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if process.name() == "java" and "pyspark-shell" in process.cmdline():
-                    return process.pid
-        return 0
+        os.kill(self._server.jvm_pid(), signal.SIGKILL)
 
     def close(self) -> None:
         """End whatever runs."""

@@ -279,6 +279,17 @@ class ServerProcess:
         """Every process that came from this one."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
+    def jvm_pid(self) -> int:
+        """Spark's JVM, once there is one."""
+        return int(await_true("Spark's JVM", self._find_jvm))
+
+    def _find_jvm(self) -> int:
+        for process in self.family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if process.name() == "java" and "pyspark-shell" in process.cmdline():
+                    return process.pid
+        return 0
+
     def stop(self) -> float:
         """End it in good order; the seconds that took."""
         family = self.family()

@@ -36,11 +36,11 @@ PARTITIONS = 3
 REBUILDS_S = 240.0
 """How long all candidates of a story may take until they are cut over."""
 BACK_S = 300.0
-"""How long results may lack something behind a crash."""
+"""How long results may lack something after a crash."""
 
 
 class OnKafka:
-    """A story behind HTTP, over several partitions; every one has names of its own."""
+    """A story over HTTP, over several partitions; every one has names of its own."""
 
     is_still = False
     settings = EARLIEST
@@ -180,7 +180,7 @@ class ServedStory(ReadStory):
 
 
 class KilledStory(ServedStory):
-    """The first attempt of a query behind a crash may be under way when it seems quiet."""
+    """The first attempt of a query after a crash may be under way when it seems quiet."""
 
     def kinds(self):
         return [*super().kinds(), self.restart]

@@ -9,7 +9,7 @@ from ksql.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ksql.core.process import lease
-    from ksql.core.process.apart import run_apart
+    from ksql.core.process.apart import is_readable, run_apart, start_python
     from ksql.core.process.child import Child
     from ksql.core.process.class_archive import *
     from ksql.core.process.jars import *
@@ -21,7 +21,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "apart": "run_apart",
+            "apart": "is_readable run_apart start_python",
             "child": "Child",
             "class_archive": "ARCHIVE_NAME archive_options compared java_identity",
             "jars": "Jar JarSet LOCK cache_dir jar_dir jar_files locked present sha256",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_CHECK_MS: Final = 100
+_CHECK_S: Final = 0.1
 _SERVE: Final = "from ksql.core.process.apart import main; main()"
 
 
@@ -45,6 +45,24 @@ class _Success(NamedTuple):
     result: Any
 
 
+def start_python(code: str) -> subprocess.Popen[bytes]:
+    """Start a process that runs this code of ours; its input and its output are pipes."""
+    return subprocess.Popen(  # noqa: S603 - our own modules
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        start_new_session=True,  # a signal at the terminal is for the server
+    )
+
+
+def is_readable(pipe: IO[bytes], wait_s: float) -> bool:
+    """Wait until there is something to read, or the end; poll() takes any number of open files."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    return bool(poll.poll(wait_s * 1000))
+
+
 def run_apart(work: Callable[[], T], check: Callable[[], None]) -> T:
     """Return what ``work`` returns, a function of a module with its arguments.
 
@@ -52,13 +70,7 @@ def run_apart(work: Callable[[], T], check: Callable[[], None]) -> T:
 
     Raises: what ``check`` raises, and ServerError with the words of what ``work`` raises.
     """
-    with subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-c", _SERVE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        start_new_session=True,  # a signal at the terminal is for the server
-    ) as process:
+    with start_python(_SERVE) as process:
         try:
             answer = _answer(process, work, check)
         finally:
@@ -76,7 +88,7 @@ def _answer(
     try:
         pickle.dump(work, process.stdin)
         process.stdin.flush()
-        while not _is_readable(process.stdout):
+        while not is_readable(process.stdout, _CHECK_S):
             check()
         answer: _Success | _Failure = pickle.load(process.stdout)  # noqa: S301 - our own child's
     except (BrokenPipeError, EOFError, pickle.UnpicklingError):
@@ -85,13 +97,6 @@ def _answer(
         why = f"a process of the server ended before its work did ({process.poll()})"
         return _Failure(ServerError.code, why, hint="Wait: it is tried again.")
     return answer
-
-
-def _is_readable(pipe: IO[bytes]) -> bool:
-    """Wait a moment; return whether there is something to read, or the end."""
-    poll = select.poll()  # takes any number of open files
-    poll.register(pipe, select.POLLIN | select.POLLHUP)
-    return bool(poll.poll(_CHECK_MS))
 
 
 def main() -> None:

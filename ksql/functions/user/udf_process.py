@@ -6,19 +6,16 @@ else. Costs about 0.1 ms a call; running queries call their functions in Spark's
 
 from __future__ import annotations
 
-import os
 import pickle
-import select
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, LifoQueue
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from ksql.core import QueryFailed
+from ksql.core.process import is_readable, start_python
 from ksql.functions.spec import (
     AggregateFactory,
     AggregateFunction,
@@ -48,13 +45,7 @@ class UdfProcess:
     def __init__(self, sources: Mapping[str, str], limits: Limits) -> None:
         self._wait_s = limits.seconds + _GRACE_S
         self._fresh = True
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-c", _SERVE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,  # a signal at the terminal is for the server
-        )
+        self._process = start_python(_SERVE)
         self._send((dict(sources), (limits.seconds, limits.memory_bytes)))
 
     def ask(self, name: str, place: bytes, values: tuple[Any, ...]) -> Any:
@@ -89,17 +80,10 @@ class UdfProcess:
         out = self._process.stdout
         assert out is not None  # noqa: S101 - it was asked for
         wait_s = self._wait_s + (_START_S if self._fresh else 0)
-        if not _is_readable(out, wait_s):
+        if not is_readable(out, wait_s):
             self.end()
             raise Overrun(name, f"did not return within {wait_s:g} s")
         return pickle.load(out)  # noqa: S301 - our own child's
-
-
-def _is_readable(pipe: IO[bytes], wait_s: float) -> bool:
-    """Wait until there is something to read, or the end; poll() takes any number of open files."""
-    poll = select.poll()
-    poll.register(pipe, select.POLLIN | select.POLLHUP)
-    return bool(poll.poll(wait_s * 1000))
 
 
 class UdfProcessPool:

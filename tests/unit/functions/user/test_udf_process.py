@@ -9,10 +9,11 @@ import resource
 import pytest
 
 from ksql.core.errors import QueryFailed
+from ksql.core.process.apart import is_readable
 from ksql.core.types.model import BIGINT, INTEGER, STRING
 from ksql.functions.instantiate import instantiate_aggregate, instantiate_scalar, instantiate_table
 from ksql.functions.user.load import load_sources
-from ksql.functions.user.udf_process import UdfProcessPool, UserFunctionFailed, _is_readable
+from ksql.functions.user.udf_process import UdfProcessPool, UserFunctionFailed
 from ksql.functions.user.watch import Limits, Overrun
 from tests.unit.functions.overloads import nth
 
@@ -172,9 +173,9 @@ def test_a_call_waits_also_beyond_1024_open_files():
     try:
         with os.fdopen(fcntl.fcntl(reading, fcntl.F_DUPFD, MANY), "rb") as pipe:
             assert pipe.fileno() >= MANY
-            assert not _is_readable(pipe, 0.01)
+            assert not is_readable(pipe, 0.01)
             os.write(writing, b"x")
-            assert _is_readable(pipe, 5.0)
+            assert is_readable(pipe, 5.0)
     finally:
         os.close(reading)
         os.close(writing)
