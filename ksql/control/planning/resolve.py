@@ -264,7 +264,7 @@ def declared(stmt: ast.CreateSource, text: str, context: PlanningContext) -> Res
     return ResolvedSource(
         statement=stmt,
         text=text,
-        whole_text=text if whole is stmt else f"{printer.statement(whole)};",
+        whole_text=text if whole is stmt else printer.statement(whole),
         existing=existing,
         schema=schema,
         key_format=key_format,
