@@ -62,21 +62,9 @@ def _entering(flowing: Iterable[Record], link: Link) -> Iterator[Record]:
         port, key, row, time, topic, partition, offset, headers, old, sequence_key, lane = record
         if link.null_keys or not keys.begins_with_null(key):
             row, old = _cut(row, link), _cut(old, link)
-            values = (
-                port,
-                key,
-                row,
-                time,
-                topic,
-                partition,
-                offset,
-                headers,
-                old,
-                sequence_key,
-                lane,
-            )
+            parts = port, key, row, time, topic, partition, offset, headers, old, sequence_key, lane
             # the tuple's own constructor: every result of the join before passes here
-            yield _new(Record, values)
+            yield _new(Record, parts)
         elif not link.timed:  # it goes no further, but a join of streams learns how late it is
             yield record._replace(row=None)
 

@@ -31,40 +31,17 @@ class TableProcessor:
         """Remember the rows."""
         store.load(_ROWS, {record.key for record in records})
         get, put, width = store.get, store.put, self.width
-        for (
-            port,
-            key,
-            row,
-            time,
-            topic,
-            partition,
-            offset,
-            headers,
-            _,
-            sequence_key,
-            lane,
-        ) in records:
+        for record in records:
+            port, key, row, time, topic, partition, offset, headers, _, sequence_key, lane = record
             stored = get(_ROWS, key)
             old = None if stored is None else fitted(stored, width)
             if row is None:
                 store.delete(_ROWS, key)
             else:
                 put(_ROWS, key, list(row))
-            values = (
-                port,
-                key,
-                row,
-                time,
-                topic,
-                partition,
-                offset,
-                headers,
-                old,
-                sequence_key,
-                lane,
-            )
+            parts = port, key, row, time, topic, partition, offset, headers, old, sequence_key, lane
             # the tuple's own constructor: every change of a table passes here
-            yield _new(Record, values)
+            yield _new(Record, parts)
 
 
 def fitted(stored: Sequence[Any], width: int) -> Row:

@@ -111,22 +111,10 @@ class JoinProcessor(PausingProcessor):
                 if not outer:
                     continue
                 right = nothing
-            joined = (*row, *right, *ending_of(key, time))
-            values = (
-                way,
-                key,
-                joined,
-                time,
-                topic,
-                partition,
-                offset,
-                headers,
-                old,
-                sequence_key,
-                lane,
-            )
+            row = (*row, *right, *ending_of(key, time))
+            parts = way, key, row, time, topic, partition, offset, headers, old, sequence_key, lane
             # the tuple's own constructor: every record of the stream passes here
-            yield _new(Record, values)
+            yield _new(Record, parts)
         rows.store_changes()
 
 
@@ -194,21 +182,9 @@ class TableJoinProcessor(PausingProcessor):
             row, before = self._joined(key, other, new), self._joined(key, other, old)
         else:
             row, before = self._joined(key, new, other), self._joined(key, old, other)
-        values = (
-            port,
-            key,
-            row,
-            time,
-            topic,
-            partition,
-            offset,
-            headers,
-            before,
-            sequence_key,
-            lane,
-        )
+        parts = port, key, row, time, topic, partition, offset, headers, before, sequence_key, lane
         # the tuple's own constructor: every change of a table passes here
-        return _new(Record, values)
+        return _new(Record, parts)
 
     def _joined(self, key: bytes, left: TimedRow | None, right: TimedRow | None) -> Row | None:
         if left is None:
