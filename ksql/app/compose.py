@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ksql.app.state import StateDir
-    from ksql.core import Settings, Trash
+    from ksql.core import QueryVersion, Settings, Trash
     from ksql.core.process import Lease
+    from ksql.exec import DifferenceCounts
     from ksql.functions import Function
     from ksql.kafka import Admin, Groups, KafkaSettings, RegistrySettings
     from ksql.kafka.producers import SharedSender
@@ -143,6 +144,7 @@ def runner(
     *,
     trash: Trash,
     new_incarnation: Callable[[], str],
+    note_cut_over: Callable[[QueryVersion, DifferenceCounts], None],
 ) -> SparkRunner:
     """Return what runs the queries on Spark."""
     return SparkRunner(
@@ -161,7 +163,7 @@ def runner(
             admin.end_offsets,
             lambda places: record_sizes(kafka, places),
         ),
-        completion=CutOverCompletion(TopicDifference(kafka, admin)),
+        completion=CutOverCompletion(TopicDifference(kafka, admin), note=note_cut_over),
     )
 
 

@@ -93,8 +93,7 @@ class Node:
         self._own_runtime: SparkRuntime | None = None
         self.ready = threading.Event()
         self._stop_lock = threading.Lock()
-        self.replaying = True
-        self.lost = ""
+        self.replaying, self.lost = True, ""
         self.on_lost: Callable[[], object] = lambda: None
         """Called when this server, one of several, must restart to rejoin; see ``again``."""
         self.again = False
@@ -348,6 +347,7 @@ class Node:
             compose.on_failure(self.kafka, logging_to, self._closers),
             trash=trash,
             new_incarnation=self._random_name,
+            note_cut_over=self.upgrade_recorder.cut_over_written,
         )
 
     def _open_engine(self, state: StateDir, service_id: str, functions: Functions) -> None:

@@ -26,7 +26,8 @@ from ksql.history.database import (
 from ksql.history.store import Ledger, new_upgrade_id
 
 if TYPE_CHECKING:
-    from ksql.core import QueryId
+    from ksql.core import QueryId, QueryVersion
+    from ksql.exec import DifferenceCounts
     from ksql.history.entries import (
         KnownUpgrade,
         RecordedUpgrade,
@@ -134,6 +135,16 @@ class ResilientLedger:
         with self._changed:
             entry = self._begun.pop(upgrade_id, None)
         self._submit(Job("Finish", lambda ledger: _finish(ledger, upgrade_id, outcome, entry)))
+
+    def add_difference(
+        self, service_id: str, version: QueryVersion, difference: DifferenceCounts
+    ) -> None:
+        """Take the rows of a cut-over, if they are not known."""
+
+        def write(ledger: Ledger) -> object:
+            return ledger.add_difference(service_id, version, difference)
+
+        self._submit(Job("Difference", write))
 
     def refill(self, entries: Iterable[KnownUpgrade]) -> None:
         """Take the upgrades that the command topic knows; those already there stay as they are."""

@@ -25,7 +25,8 @@ from ksql.history.model import SchemaRow
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ksql.core import Millis, QueryId
+    from ksql.core import Millis, QueryId, QueryVersion
+    from ksql.exec import DifferenceCounts
 
 
 _RETRY_SECONDS = 0.1
@@ -83,6 +84,13 @@ class Ledger:
         """Write down how an upgrade ended; False if it was never recorded."""
         with self._database.writing() as session:
             return upgrades.finish(session, upgrade_id, outcome)
+
+    def add_difference(
+        self, service_id: str, version: QueryVersion, difference: DifferenceCounts
+    ) -> bool:
+        """Add the rows of a cut-over that is known without them; False if there is none."""
+        with self._database.writing() as session:
+            return upgrades.add_difference(session, service_id, version, difference)
 
     def refill(self, entries: Iterable[KnownUpgrade]) -> int:
         """Add the upgrades that the command topic knows and the ledger does not; how many.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ksql.control.engine import Upgrade
     from ksql.core import QueryVersion
-    from ksql.exec import Switch
+    from ksql.exec import DifferenceCounts, Switch
     from ksql.history.resilient import ResilientLedger
     from ksql.sql.upgrade import ReplacementKind
 
@@ -203,6 +203,10 @@ class UpgradeRecorder(UpgradeHistory, UpgradeReports):
         if switch is not None and switch.left:
             outcome = replace(outcome, reason="\n".join((switch.left, outcome.reason)).strip())
         self._end(candidate, outcome)
+
+    def cut_over_written(self, version: QueryVersion, difference: DifferenceCounts) -> None:
+        """Take the rows of a version's last cut-over: after a restart its end lacks them."""
+        self._ledger.add_difference(self._service_id, version, difference)
 
     def rebuild_ended(self, candidate: QueryVersion, reason: str) -> None:
         now = Millis(self._now_ms())

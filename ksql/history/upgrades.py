@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+    from ksql.core import QueryVersion
+
 
 NEVER_WRITTEN = "the server ended before the statement was written to the command topic"
 
@@ -138,6 +140,22 @@ def finish(session: Session, upgrade_id: UpgradeId, outcome: UpgradeOutcome) -> 
         .returning(UpgradeRow.seq)
     )
     return finished.first() is not None
+
+
+def add_difference(
+    session: Session, service_id: str, version: QueryVersion, difference: DifferenceCounts
+) -> bool:
+    """Add what the last cut-over to a version has written, if it is known without that."""
+    rows = select(UpgradeRow).where(
+        UpgradeRow.service_id == service_id,
+        UpgradeRow.query_id == version.query_id,
+        UpgradeRow.candidate == version.number,
+    )
+    last = session.scalars(rows.order_by(UpgradeRow.seq.desc()).limit(1)).first()
+    if last is None or last.status != "switched" or last.difference is not None:
+        return False
+    last.difference = difference._asdict()
+    return True
 
 
 def find(session: Session, upgrade_id: UpgradeId) -> RecordedUpgrade | None:

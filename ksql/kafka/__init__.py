@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from ksql.kafka.groups import *
     from ksql.kafka.journal import *
     from ksql.kafka.leadership_log import KafkaLeadershipLog, LeadershipRecord
+    from ksql.kafka.partition_writer import WriteOptions
     from ksql.kafka.processing_log import *
     from ksql.kafka.ranges import *
     from ksql.kafka.reader import BEGINNING, Reader
     from ksql.kafka.record_versions import *
     from ksql.kafka.registry_client import RegistrySettings, is_registry_property, registry_of
     from ksql.kafka.settings import *
-    from ksql.kafka.topic_difference import Counts, Equalized, TopicDifference, WriteOptions
+    from ksql.kafka.topic_difference import CopyPosition, Counts, Equalized, TopicDifference
     from ksql.kafka.topic_integrity import *
     from ksql.kafka.topic_watch import *
     from ksql.kafka.topics import *
@@ -42,12 +43,13 @@ else:
             "groups": "GroupMember Groups",
             "journal": "Entry Journal OpenTransaction",
             "leadership_log": "KafkaLeadershipLog LeadershipRecord",
+            "partition_writer": "WriteOptions",
             "processing_log": "SINK stream_statement topic_name",
             "ranges": "Block READING Range range_reader",
             "reader": "BEGINNING Reader",
             "registry_client": "RegistrySettings is_registry_property registry_of",
             "settings": "Config KafkaSettings check_clients is_client_property",
-            "topic_difference": "Counts Equalized TopicDifference WriteOptions",
+            "topic_difference": "CopyPosition Counts Equalized TopicDifference",
             "topic_integrity": "Span TopicIntegrity span_of span_with",
             "topic_watch": "Identities Problems QueryTopics TopicWatch Watched ids_of",
             "topics": "KafkaTopics TopicRecords record_sizes",

@@ -164,6 +164,13 @@ class Admin(Administrative):
         except err.KafkaDenied:
             return NO_LIMITS
 
+    def tombstones_ms(self, topic: str) -> int:
+        """Return for how long its tombstones are kept at least; 0 if that is not known."""
+        try:
+            return int(self._configs([topic]).get(topic, {}).get("delete.retention.ms", 0))
+        except err.KafkaDenied:
+            return 0
+
     def cluster_id(self) -> str:
         """Return the id of the cluster."""
         cluster_id: str | None = self._metadata(None).cluster_id

@@ -7,9 +7,7 @@ one that was interrupted is computed again, and is smaller then.
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
@@ -20,14 +18,7 @@ from ksql.core import ServerError
 from ksql.core.process import run_apart
 from ksql.kafka.admin import Admin, Offsets, Partition
 from ksql.kafka.latest_by_key import latest_time
-from ksql.kafka.producers.limits import TopicLimits, fitting
-from ksql.kafka.producers.task_transactions import Transactions
-from ksql.kafka.producers.worker_producer import (
-    LARGER,
-    DeliveryFailed,
-    RecordRefused,
-    WorkerProducer,
-)
+from ksql.kafka.partition_writer import PartitionWriter, WriteOptions, always
 from ksql.kafka.reader import Reader
 from ksql.kafka.record_versions import HEADER, is_changelog, versioned
 from ksql.sql.catalog import RECORD_CONFIGS, Topic
@@ -39,7 +30,6 @@ if TYPE_CHECKING:
     from ksql.kafka.settings import Config, KafkaSettings
 
 _MOST_HERE: Final = 20_000
-_AT_ONCE: Final = 512  # records between two looks at the right to write
 _COMPACT: Final = {"cleanup.policy": "compact"}
 _READING: Final[Config] = {
     "isolation.level": "read_committed",
@@ -68,6 +58,18 @@ class Counts(NamedTuple):
         return Counts(*(a + b for a, b in zip(self, more, strict=True)))
 
 
+class CopyPosition(NamedTuple):
+    """Up to where a topic is a copy of another one.
+
+    ``ids`` are those of the topic and of its copy, ``offsets`` those of the topic by partition.
+    ``now_ms`` is when it was there.
+    """
+
+    ids: tuple[str, str]
+    offsets: Mapping[int, int]
+    now_ms: int
+
+
 class TopicChanges(NamedTuple):
     """The records to write, rows in the order of their topic and then deletions; and the counts.
 
@@ -89,39 +91,6 @@ class Equalized(NamedTuple):
     counts: Counts
     foreign: int = 0
     refused: tuple[str, ...] = ()
-
-
-def _always() -> None:
-    """Return: there is no right to ask for."""
-
-
-class WriteOptions(NamedTuple):
-    """How records are written, by this process or another one.
-
-    ``config`` are the producer's settings (librdkafka names). With a ``transactional_id`` those of
-    a partition count together. ``now_ms`` is the latest time that deletions get. ``may_write``
-    returns while the right to write holds, else it raises. A record that the topic does not take
-    is an error if it is ``strict``, and is left out otherwise.
-    """
-
-    config: Mapping[str, str]
-    transactional_id: str | None
-    now_ms: int
-    may_write: Callable[[], None] = _always
-    strict: bool = True
-
-    def deletion_ms(self, latest_ms: int, limits: TopicLimits) -> int:
-        """Return the time of deletions: that of the latest record, but not after ``now_ms``.
-
-        It is the present if the topic does not take such a time any more.
-        """
-        time_ms, present_ms = min(latest_ms, self.now_ms), _present_ms()
-        return time_ms if limits.refusal(b"", time_ms, present_ms) is None else present_ms
-
-
-def _present_ms() -> int:
-    """Return the time by which a topic takes or refuses records."""
-    return int(time.time() * 1000)
 
 
 class PartitionsDiffer(ServerError):
@@ -199,37 +168,38 @@ class TopicDifference:
         origin: str,
         target: str,
         writing: WriteOptions,
-        check: Callable[[], None] = _always,
+        check: Callable[[], None] = always,
+        *,
+        decided: bool = False,
     ) -> Equalized:
         """Write to ``target`` what it lacks to have the rows of ``origin``.
 
         Rows that somebody else has written to a changelog are left out. Many records are compared
         by a process of its own. ``check`` is called here all the while, and ends it if it raises.
+        ``decided``: only of what is committed already; else open transactions are waited for.
 
         Raises: PartitionsDiffer, UnknownTopic, DeliveryFailed, RecordRefused, KafkaUnreachable, and
             what ``may_write`` and ``check`` do; of another process' errors the words.
         """
         self.common_size(origin, target)
         if self._records(origin, target) > self._most_here:
-            work = partial(_equalized_there, self._settings, origin, target, writing)
-            return run_apart(work, check)
-
-        def may_write() -> None:
-            check()
-            writing.may_write()
-
-        return self.equalize_here(origin, target, writing._replace(may_write=may_write))
+            there = partial(_equalized_there, self._settings, origin, target, writing)
+            return run_apart(partial(there, decided=decided), check)
+        return self.equalize_here(origin, target, _checked(writing, check), decided=decided)
 
     def _records(self, *topics: str) -> int:
         ends, begins = self._admin.end_offsets(topics), self._admin.begin_offsets(topics)
         return sum(ends.values()) - sum(begins.values())
 
-    def equalize_here(self, origin: str, target: str, writing: WriteOptions) -> Equalized:
+    def equalize_here(
+        self, origin: str, target: str, writing: WriteOptions, *, decided: bool = False
+    ) -> Equalized:
         """Do it in this process."""
         counts, foreign, limits = Counts(), 0, self._admin.limits(target)
-        out = _PartitionWriter(target, writing, limits)
+        out = PartitionWriter(target, writing, limits)
         out.init_transactions()  # else what a writer that has died left open would be waited for
-        with self._log(origin) as there, self._log(target) as here, ThreadPoolExecutor(1) as other:
+        logs = self._log(origin, decided=decided), self._log(target)
+        with logs[0] as there, logs[1] as here, ThreadPoolExecutor(1) as other:
             for partition in range(self._admin.partitions(target)):
                 reading = other.submit(there.rows, partition)
                 present, latest_ms = here.values(partition)
@@ -242,16 +212,123 @@ class TopicDifference:
                 foreign += differing.foreign
         return Equalized(counts, foreign, tuple(out.refused))
 
-    def _log(self, topic: str) -> TopicLog:
-        begins = self._admin.begin_offsets([topic])
-        ends = self._admin.end_offsets([topic], committed=False)
+    def copy_position(self, origin: str, target: str, now_ms: int) -> CopyPosition:
+        """Return where a copy will be that is begun now: all that is committed will be in it.
+
+        Raises: UnknownTopic, KafkaUnreachable.
+        """
+        ends = self._admin.end_offsets([origin])
+        offsets = {partition: end for (_, partition), end in ends.items()}
+        return CopyPosition(self._ids(origin, target), offsets, now_ms)
+
+    def follow(
+        self,
+        origin: str,
+        target: str,
+        since: CopyPosition,
+        writing: WriteOptions,
+        check: Callable[[], None] = always,
+        *,
+        decided: bool = False,
+    ) -> Equalized | None:
+        """Append to a copy what came to its origin ``since``; None if it would not be a copy then.
+
+        It may be done again from there: the last record of a key counts. The keys are not counted.
+        ``check`` and ``decided`` are as for ``equalize``.
+
+        Raises: as ``equalize``.
+        """
+        if not self._is_followable(origin, target, since, writing.now_ms):
+            return None
+        ends = self._admin.end_offsets([origin])
+        if sum(ends.values()) - sum(since.offsets.values()) > self._most_here:
+            there = partial(_followed_there, self._settings, origin, target, since, writing)
+            return run_apart(partial(there, decided=decided), check)
+        return self.follow_here(origin, target, since, _checked(writing, check), decided=decided)
+
+    def _is_followable(self, origin: str, target: str, since: CopyPosition, now_ms: int) -> bool:
+        """Return whether the topics are those of then, and no record of later is gone.
+
+        Tombstones are the first to go. They are kept for longer than a copy may be old.
+        """
+        if not all(since.ids) or self._ids(origin, target) != since.ids or self.has_lost(target):
+            return False
+        begins, ends = self._admin.begin_offsets([origin]), self._admin.end_offsets([origin])
+        places = {(origin, partition): at for partition, at in since.offsets.items()}
+        if places.keys() != ends.keys() or self._admin.partitions(target) != len(places):
+            return False
+        if not all(begins[place] <= at <= ends[place] for place, at in places.items()):
+            return False
+        return 0 <= now_ms - since.now_ms <= self._admin.tombstones_ms(origin) / 2
+
+    def follow_here(
+        self,
+        origin: str,
+        target: str,
+        since: CopyPosition,
+        writing: WriteOptions,
+        *,
+        decided: bool = False,
+    ) -> Equalized:
+        """Do it in this process."""
+        limits = self._admin.limits(target)
+        out = PartitionWriter(target, writing, limits)
+        out.init_transactions()
+        begins = {(origin, partition): at for partition, at in since.offsets.items()}
+        with self._log(origin, begins, decided=decided) as log:
+            for partition in since.offsets:
+                rows = sorted(log.rows(partition).values(), key=_offset)
+                records: list[OutRecord] = [
+                    (key, value, writing.deletion_ms(time_ms, limits), headers)
+                    if value is None
+                    else (key, value, time_ms, headers)
+                    for key, value, time_ms, headers in _records(rows)
+                ]
+                out.write(partition, _written(records, target))
+        return Equalized(Counts(), 0, tuple(out.refused))
+
+    def _ids(self, *topics: str) -> tuple[str, str]:
+        ids = self._admin.topic_ids(topics)
+        first, second = (ids.get(topic, "") for topic in topics)
+        return first, second
+
+    def _log(
+        self, topic: str, begins: Offsets | None = None, *, decided: bool = False
+    ) -> TopicLog:
+        """Return what it has until now; open transactions as well, unless it is ``decided``."""
+        begins = self._admin.begin_offsets([topic]) if begins is None else begins
+        ends = self._admin.end_offsets([topic], committed=decided)
         return TopicLog(topic, begins, ends, Reader(self._settings, **_READING))
 
 
 def _equalized_there(
-    settings: KafkaSettings, origin: str, target: str, writing: WriteOptions
+    settings: KafkaSettings, origin: str, target: str, writing: WriteOptions, *, decided: bool
 ) -> Equalized:
-    return TopicDifference(settings, Admin(settings)).equalize_here(origin, target, writing)
+    topics = TopicDifference(settings, Admin(settings))
+    return topics.equalize_here(origin, target, writing, decided=decided)
+
+
+def _followed_there(
+    settings: KafkaSettings,
+    origin: str,
+    target: str,
+    since: CopyPosition,
+    writing: WriteOptions,
+    *,
+    decided: bool,
+) -> Equalized:
+    topics = TopicDifference(settings, Admin(settings))
+    return topics.follow_here(origin, target, since, writing, decided=decided)
+
+
+def _checked(writing: WriteOptions, check: Callable[[], None]) -> WriteOptions:
+    """Return how to write in this process: ``check`` is called with each look at the right."""
+
+    def may_write() -> None:
+        check()
+        writing.may_write()
+
+    return writing._replace(may_write=may_write)
 
 
 @dataclass(frozen=True)
@@ -324,16 +401,20 @@ def difference(there: Rows, here: Values, deleted_ms: int, target: str) -> Topic
         rows = [row for row in rows if row.key() not in foreign]
         gone = [key for key in gone if key not in foreign]
     rows.sort(key=_offset)
-    keys: list[bytes] = list(map(_key, rows))
-    times = [time_ms for _, time_ms in map(Message.timestamp, rows)]
-    records: list[OutRecord] = list(
-        zip(keys, map(_value, rows), times, _headers(rows), strict=True)
-    )
-    records += [(key, None, deleted_ms, None) for key in gone]
-    added = list(map(here.get, keys)).count(None)
+    added = list(map(here.get, map(_key, rows))).count(None)
     counts = Counts(len(rows) - added, added, len(gone), equal)
-    written = list(versioned(records)) if is_changelog(target) else records
-    return TopicChanges(written, counts, len(foreign))
+    records = [*_records(rows), *((key, None, deleted_ms, None) for key in gone)]
+    return TopicChanges(_written(records, target), counts, len(foreign))
+
+
+def _records(rows: Sequence[Message]) -> list[OutRecord]:
+    times = [time_ms for _, time_ms in map(Message.timestamp, rows)]
+    return list(zip(map(_key, rows), map(_value, rows), times, _headers(rows), strict=True))
+
+
+def _written(records: list[OutRecord], target: str) -> list[OutRecord]:
+    """Return the records as they are written there: with their version into a changelog."""
+    return list(versioned(records)) if is_changelog(target) else records
 
 
 def _foreign(rows: Sequence[Message]) -> list[Message]:
@@ -359,65 +440,3 @@ def _headers(rows: Sequence[Message]) -> Iterator[Headers | None]:
         if own and hidden and own[-1][0] == HEADER:
             own.pop()
         yield own or None
-
-
-class _PartitionWriter:
-    """Writes records of partitions; a producer is opened for the first, or to take over."""
-
-    def __init__(self, topic: str, writing: WriteOptions, limits: TopicLimits) -> None:
-        fitted = fitting(limits.batch_bytes, surely=writing.transactional_id is not None)
-        self._topic = topic
-        self._writing = writing
-        self._limits = limits
-        self._config = fitted | dict(writing.config)
-        self._producer: WorkerProducer | None = None
-        self.refused: list[str] = []
-        """Why the topic did not take records that were left out."""
-
-    def init_transactions(self) -> None:
-        """End the open transaction of an earlier writer of the id, which writes no more."""
-        if self._writing.transactional_id is not None:
-            self._writing.may_write()
-            self._opened()
-
-    def write(self, partition: int, records: Sequence[OutRecord]) -> None:
-        """Write them, and wait until they count."""
-        if not records:
-            return
-        self._writing.may_write()
-        producer = self._opened()
-        if not isinstance(producer, Transactions):
-            self._send(producer, partition, records)
-            producer.flush(self._refused)
-            return
-        producer.begin_transaction()
-        try:
-            self._send(producer, partition, records)
-            producer.commit(self._refused)
-        except BaseException:
-            with suppress(DeliveryFailed):  # the next producer of this id ends it
-                producer.abort()
-            raise
-
-    def _send(self, producer: WorkerProducer, partition: int, records: Sequence[OutRecord]) -> None:
-        for start in range(0, len(records), _AT_ONCE):
-            self._writing.may_write()
-            some = list(records[start : start + _AT_ONCE])
-            taken = self._limits.accepted(some, _present_ms(), self._refused)
-            producer.send(self._topic, taken, self._refused, partition)
-        self._writing.may_write()
-
-    def _opened(self) -> WorkerProducer:
-        if self._producer is None:
-            name = self._writing.transactional_id
-            if name is None:
-                self._producer = WorkerProducer(self._config)
-            else:
-                self._producer = transactions = Transactions(self._config, name, self._topic)
-                transactions.init_transactions()
-        return self._producer
-
-    def _refused(self, reason: str, remedy: str = LARGER) -> None:
-        if self._writing.strict:
-            raise RecordRefused(self._topic, reason, remedy)
-        self.refused.append(reason)

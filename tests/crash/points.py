@@ -271,7 +271,7 @@ def _watch_offset_sync(module: ModuleType) -> None:
 
 
 def _watch_completion(module: ModuleType) -> None:
-    complete, delete = module.CutOverCompletion.complete, module.CutOverCompletion._delete
+    complete = module.CutOverCompletion.complete
 
     def watched_complete(self: Any, query: Any, spec: Any, *args: Any) -> None:
         mark = module.cut_over_mark.read(spec.checkpoint)
@@ -282,12 +282,17 @@ def _watch_completion(module: ModuleType) -> None:
         with _working("launch", query.id):
             complete(self, query, spec, *args)
 
+    module.CutOverCompletion.complete = watched_complete
+
+
+def _watch_copies(module: ModuleType) -> None:
+    delete = module.RowCopies.delete
+
     def watched_delete(self: Any, hidden: str, query_id: str) -> None:
         with _working("clean-up", query_id):
             delete(self, hidden, query_id)
 
-    module.CutOverCompletion.complete = watched_complete
-    module.CutOverCompletion._delete = watched_delete
+    module.RowCopies.delete = watched_delete
 
 
 def _watch_calls(module: Any) -> None:
@@ -371,6 +376,7 @@ _PATCHES: dict[str, Callable[[ModuleType], None]] = {
     "ksql.core.process.periodic": _watch_calls,
     "ksql.spark.query.offset_sync": _watch_offset_sync,
     "ksql.spark.query.cut_over": _watch_completion,
+    "ksql.spark.query.row_copies": _watch_copies,
     "confluent_kafka": _watch_kafka,
     "confluent_kafka.admin": _watch_admin,
     "sqlalchemy": _watch_database,

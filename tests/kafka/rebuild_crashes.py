@@ -14,7 +14,7 @@ import ksql.control.log.log as command_log
 from ksql.control.planning.rebuild import CUT_OVER
 from ksql.kafka.producers.sender import TransactionalSender
 from ksql.kafka.topic_difference import TopicDifference
-from ksql.spark.checkpoint import cut_over_mark
+from ksql.spark.checkpoint import cut_over_mark, results_topic
 from ksql.spark.query.cut_over import CutOverCompletion
 from ksql.spark.query.offset_sync import OffsetSync, OffsetSyncState
 from ksql.spark.query.runner import SparkRunner
@@ -29,6 +29,8 @@ SYNC: Final = (
     "candidate catches up",
     "synced",
 )
+AHEAD: Final = ("copy noted", "rows copied ahead", "copy up to date")
+"""The steps of the copy for a rollback, while both versions run."""
 AFTER: Final = (
     "cut-over written",
     "cut-over committed",
@@ -81,7 +83,10 @@ _CALLS: Final[dict[str, tuple[Any, str, Callable[..., bool], bool]]] = {
     "rows copied": (CutOverCompletion, "seed", _always, True),
     "state taken over": (OffsetSync, "_enter", _is_taken_over, False),
     "new version started": (SparkRunner, "cut_over", _always, True),
-    "snapshot written": (TopicDifference, "equalize", _is_snapshot, True),
+    "copy noted": (results_topic, "note_copy", _always, True),
+    "rows copied ahead": (TopicDifference, "equalize", _is_snapshot, True),
+    "copy up to date": (TopicDifference, "follow", _always, True),
+    "snapshot written": (cut_over_mark, "write", _is_undone, False),
     "snapshot marked": (cut_over_mark, "write", _is_undone, True),
     "difference written": (cut_over_mark, "write", _is_done, False),
     "cut-over marked": (cut_over_mark, "write", _is_done, True),

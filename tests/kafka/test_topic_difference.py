@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from ksql.core.errors import ServerError
 from ksql.kafka.admin import Admin
+from ksql.kafka.partition_writer import WriteOptions
 from ksql.kafka.producers import timestamp_zero
 from ksql.kafka.producers.sender import Sender, TransactionalSender
 from ksql.kafka.producers.worker_producer import RecordRefused
@@ -23,7 +24,6 @@ from ksql.kafka.topic_difference import (
     Equalized,
     PartitionsDiffer,
     TopicDifference,
-    WriteOptions,
 )
 from ksql.sql.catalog.model import Topic
 from tests.waits import PATIENCE_S
@@ -269,6 +269,117 @@ def test_a_record_that_the_topic_does_not_take_is_left_out_where_that_is_wanted(
     assert room.rows(target) == {(0, b"new"): b"3"}
     assert len(reasons) == 2
     assert any("message.timestamp.before.max.ms" in reason for reason in reasons)
+
+
+class Copied:
+    """A topic, its copy, and where that stands."""
+
+    def __init__(self, room, guarantee="at_least_once", **configs):
+        self.room, self.guarantee = room, guarantee
+        self.origin, self.target = room.topic(**configs), room.changelog()
+        room.send(
+            self.origin,
+            *((key, b"1", 10, [("h", b"x")], 0) for key in (b"kept", b"changed", b"gone")),
+        )
+        self.since = room.difference.copy_position(self.origin, self.target, NOW_MS)
+        room.equalize(self.origin, self.target, guarantee)
+
+    def send(self):
+        self.room.send(
+            self.origin,
+            (b"changed", b"2", 20, None, 0),
+            (b"gone", None, 21, None, 0),
+            (b"new", b"3", 22, [("h", b"y")], 1),
+            (b"new", b"4", 23, [("h", b"z")], 1),
+        )
+
+    def follow(self, now_ms=NOW_MS, **how):
+        writing = self.room.writing(self.target, self.guarantee, now_ms)
+        follow = self.room.difference.follow
+        return follow(self.origin, self.target, self.since, writing, **how)
+
+
+@pytest.mark.parametrize("most_here", [20_000, 0], ids=["here", "another process"])
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_a_copy_gets_what_has_come_since(room, guarantee, most_here):
+    room.difference = TopicDifference(room.kafka, room.admin, most_here=most_here)
+    copied = Copied(room, guarantee)
+    copied.send()
+    ends = room.admin.end_offsets([copied.target])
+    for _ in range(2):  # a launch that fails is repeated
+        assert copied.follow() == Equalized(Counts())
+        assert room.rows(copied.target) == room.rows(copied.origin)
+    written = [(r.key, r.value, r.timestamp, list(r.headers)) for r in room.read(copied.target, ends)]
+    version = (HEADER, b"\x01")
+    once = [
+        (b"changed", b"2", 20, [version]),
+        (b"gone", None, 21, [version]),
+        (b"new", b"4", 23, [("h", b"z"), version]),
+    ]
+    assert sorted(written, key=str) == sorted(once * 2, key=str)
+
+
+def test_a_deletion_that_is_too_old_for_the_copy_counts(room):
+    copied = Copied(room)
+    room.admin.alter_configs(copied.target, {"message.timestamp.before.max.ms": "3600000"})
+    room.send(copied.origin, (b"gone", None, 21, None, 0))
+    assert copied.follow() == Equalized(Counts())
+    assert room.rows(copied.target) == room.rows(copied.origin)
+
+
+@pytest.mark.parametrize("which", ["origin", "target"])
+def test_the_copy_of_another_topic_is_not_followed(room, which):
+    copied = Copied(room)
+    name = getattr(copied, which)
+    room.admin.delete(name)
+    room.admin.create(Topic(name, 2, 1, {"cleanup.policy": "compact"}))
+    assert copied.follow() is None
+
+
+def test_a_copy_without_ids_is_not_followed(room):
+    copied = Copied(room)
+    copied.since = copied.since._replace(ids=("", ""))
+    assert copied.follow() is None
+
+
+@pytest.mark.parametrize("offsets", [{0: 3, 1: 99}, {0: 3}, {0: 3, 1: 0, 2: 0}], ids=str)
+def test_a_copy_whose_position_is_none_is_not_followed(room, offsets):
+    copied = Copied(room)
+    copied.since = copied.since._replace(offsets=offsets)
+    assert copied.follow() is None
+
+
+def test_a_copy_whose_next_records_are_gone_is_not_followed(room):
+    copied = Copied(room, **{"cleanup.policy": "compact,delete"})
+    copied.send()
+    client, first = AdminClient(room.kafka.admin()), TopicPartition(copied.origin, 0, 4)
+    client.delete_records([first])[first].result(PATIENCE_S)
+    assert copied.follow() is None
+
+
+def test_a_copy_is_followed_only_as_long_as_tombstones_are_kept(room):
+    copied = Copied(room, **{"delete.retention.ms": "60000"})
+    assert copied.follow(NOW_MS + 30_000) is not None
+    assert copied.follow(NOW_MS + 30_001) is None
+    assert copied.follow(NOW_MS - 1) is None
+
+
+def test_a_copy_ahead_does_not_wait_for_a_transaction(room):
+    """Its writer may be the batch that waits for the copy."""
+    copied = Copied(room)
+    writer = TransactionalSender(room.kafka, f"tx-{copied.origin}")
+    writer.start()
+    with writer.transaction():
+        writer.send(copied.origin, b"new", b"5", partition=1)
+        writer.flush()
+        later = room.difference.copy_position(copied.origin, copied.target, NOW_MS)
+        assert copied.follow(decided=True) == Equalized(Counts())
+        writing = room.writing(copied.target, "at_least_once")
+        room.difference.equalize(copied.origin, copied.target, writing, decided=True)
+        assert (1, b"new") not in room.rows(copied.target)
+    copied.since = later
+    copied.follow()
+    assert room.rows(copied.target) == room.rows(copied.origin)
 
 
 def test_topics_of_other_sizes_are_not_compared(room):

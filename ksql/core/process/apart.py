@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHECK_S: Final = 0.1
+_NICENESS: Final = 10
 _SERVE: Final = "from ksql.core.process.apart import main; main()"
 
 
@@ -102,6 +103,7 @@ def _answer(
 def main() -> None:
     """Do the work that comes in, and send what it returns."""
     process_tuning.search_rarely()
+    os.nice(_NICENESS)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     work = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own parent's

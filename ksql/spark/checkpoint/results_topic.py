@@ -2,6 +2,9 @@
 
 A topic that is deleted and recreated keeps its name, not its id, and lacks the rows of before. A
 cut-over would take them for deleted ones.
+
+The version that runs has no such topic, but a copy of its result's rows while a cut-over from it is
+prepared. Its file says so then: the copy is deleted if the cut-over does not come about.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from typing import Final
 from ksql.spark.checkpoint.checkpoint import TextsFile
 
 _FILE: Final = TextsFile("results.json", "topics", "its topics are")
+_COPY: Final = "copy"
+"""It stands where the id of the topic would."""
 
 
 def read(checkpoint: Path, topic: str) -> str:
@@ -28,6 +33,22 @@ def write(checkpoint: Path, topic: str, id_: str) -> None:
     Raises: OSError.
     """
     _FILE.write(checkpoint, {topic: id_})
+
+
+def note_copy(checkpoint: Path, topic: str) -> None:
+    """Write down that the topic has a copy of the result's rows, or a part of it.
+
+    Raises: OSError.
+    """
+    write(checkpoint, topic, _COPY)
+
+
+def is_copy(checkpoint: Path, topic: str) -> bool:
+    """Return whether the topic has only a copy of the result's rows.
+
+    Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+    """
+    return read(checkpoint, topic) == _COPY
 
 
 def forget(checkpoint: Path) -> None:

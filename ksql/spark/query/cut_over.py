@@ -4,7 +4,8 @@ It is done before the version runs as its query for the first time, by whichever
 Each step can be done again: a launch that fails within continues at the next try.
 
 1. The rows of the topic are kept in the former version's topic, for a rollback. A former version
-   that never came to step 3 still has its rows there.
+   that never came to step 3 still has its rows there. They are copied ahead, as long as the former
+   version still runs. Then the launch adds what has come since. Another server copies them anew.
 2. The difference between the version's own topic and the result's topic is written to the latter.
 3. The version's own topic is deleted, in the background.
 
@@ -16,31 +17,27 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Container, Iterable
-from dataclasses import dataclass, field, replace
-from functools import partial
-from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import replace
+from threading import Lock
+from typing import TYPE_CHECKING, Final
 
 from ksql.core import (
-    FIRST,
     FORMER_NOT_KEPT,
     LAUNCH_ENDED,
     ROWS_LOST,
-    KsqlError,
     QueryVersion,
     ServerError,
     application_id,
-    transactional_id,
 )
-from ksql.core.process import in_background
 from ksql.exec import DifferenceCounts
 from ksql.exec.dataflow import plan_of
-from ksql.kafka import Counts, Equalized, TopicDifference, WriteOptions
+from ksql.kafka import Counts, TopicDifference
 from ksql.spark.checkpoint import cut_over_mark, results_topic
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
+from ksql.spark.query.row_copies import Kept, NoTopics, RowCopies, warn, write_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Container
     from pathlib import Path
 
     from ksql.exec import AwaitFirst, FirstBatch
@@ -48,49 +45,7 @@ if TYPE_CHECKING:
     from ksql.sql.catalog import PersistentQuery
     from ksql.sql.plan import Sink
 
-_TASK: Final = "cutover"
 _log = logging.getLogger(__name__)
-
-
-class NoTopics:
-    """Has no topics: for runners without Kafka."""
-
-    def names(self) -> Iterable[str]:
-        """Return none."""
-        return ()
-
-    def exists(self, topic: str) -> bool:
-        """Return False."""
-        del topic
-        return False
-
-    def topic_id(self, topic: str) -> str | None:
-        """Return an empty id, as Kafka of old versions has none."""
-        del topic
-        return ""
-
-    def has_lost(self, topic: str) -> bool:
-        """Return False."""
-        del topic
-        return False
-
-    def common_size(self, origin: str, target: str) -> int:
-        """Return 0."""
-        del origin, target
-        return 0
-
-    def make_like(self, topic: str, like: str) -> None:
-        """Make nothing."""
-
-    def delete(self, topic: str) -> None:
-        """Delete nothing."""
-
-    def equalize(
-        self, origin: str, target: str, writing: WriteOptions, check: Callable[[], None]
-    ) -> Equalized:
-        """Write nothing."""
-        del origin, target, writing, check
-        return Equalized(Counts())
 
 
 class ResultsGone(ServerError):
@@ -107,37 +62,34 @@ class ResultsGone(ServerError):
         )
 
 
-class _Kept(NamedTuple):
-    """A former version, of which the rows are kept: its topic and its checkpoint."""
-
-    version: QueryVersion
-    topic: str
-    checkpoint: Path
-
-    @property
-    def took_over(self) -> bool:
-        """Whether the result's topic has its rows: else its own topic still has them."""
-        try:
-            mark = cut_over_mark.read(self.checkpoint)
-        except (KsqlError, OSError):  # it cannot continue, which a rollback reports
-            return True
-        return self.version.number == FIRST if mark is None else mark.done
-
-
 _DELETED: Final = "was deleted"
+_NOT_WHOLE: Final = "does not have all of them"
 
 
-@dataclass(frozen=True)
+def _unnoted(_version: QueryVersion, _rows: DifferenceCounts) -> None:
+    """Note nothing."""
+
+
 class CutOverCompletion:
-    """Completes the cut-over of queries before they are launched.
+    """Completes the cut-over of queries before they are launched."""
 
-    ``clock`` gives Unix time in ms.
-    """
+    def __init__(
+        self,
+        topics: TopicDifference | NoTopics = NoTopics(),  # noqa: B008 - it has nothing
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        note: Callable[[QueryVersion, DifferenceCounts], None] = _unnoted,
+    ) -> None:
+        """Take ``clock``, which gives Unix time in ms.
 
-    topics: TopicDifference | NoTopics = NoTopics()  # noqa: RUF009 - it has nothing
-    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    _deletions: dict[str, Thread] = field(default_factory=dict)
-    _turns: dict[str, Lock] = field(default_factory=dict)
+        ``note`` gets the difference of a table's last cut-over at its first launch here, once it is
+        written.
+        """
+        self.topics = topics
+        self.clock = clock
+        self.copies = RowCopies(topics, clock)
+        self._write_down = note
+        self._turns: dict[str, Lock] = {}
+        self._noted: set[tuple[str, int]] = set()
 
     def complete(
         self,
@@ -167,33 +119,34 @@ class CutOverCompletion:
                 cut_over_mark.write(spec.checkpoint, mark)
             if not mark.done:
                 version = QueryVersion(query.id, query.cut_over.former)
-                place = version.checkpoint(spec.checkpoint.parent)
-                former = _Kept(version, version.results_topic(service_id), place)
+                former = Kept.of(version, service_id, spec.checkpoint.parent)
                 counts = self._equalized(sink, hidden, former, spec, mark, hosted)
                 done = replace(mark, snapshot=True, done=True, **counts._asdict())
                 cut_over_mark.write(spec.checkpoint, done)
                 _log.info("query_cut_over", extra={"query_id": query.id, **counts._asdict()})
-        results_topic.forget(spec.checkpoint)
-        delete = partial(self._delete, hidden, query.id)
-        self._deletions[hidden] = in_background(f"delete {hidden}", delete)
+        self._note(query, spec.checkpoint)
+        self.copies.delete_later(hidden, spec.checkpoint, query.id)
 
     def first_batch(
         self, query: PersistentQuery, checkpoint: Path, await_first: AwaitFirst, timeout_s: float
     ) -> FirstBatch:
         """Wait for the first batch of a version that became the query; state what it has written.
 
-        A stream has no difference, and neither has a table whose rows are not written by then.
+        A stream has no difference, and neither has a table whose rows are not written by then: it
+        is noted later.
 
         Raises: CheckpointDamaged, NewerCheckpoint, OSError.
         """
         first = await_first(timeout_s)
-        mark = cut_over_mark.read(checkpoint) if plan_of(query).sink.kind == "TABLE" else None
-        if mark is None or not mark.done or query.cut_over is None:
-            return first
-        if mark.number != query.cut_over.number:
-            return first
-        rows = DifferenceCounts(mark.changed, mark.added, mark.removed, mark.equal)
-        return first._replace(difference=rows)
+        return first._replace(difference=_written(query, checkpoint))
+
+    def _note(self, query: PersistentQuery, checkpoint: Path) -> None:
+        """Note a difference once: one that was cut short by a restart is in no history yet."""
+        rows, cut_over = _written(query, checkpoint), query.cut_over
+        if rows is None or cut_over is None or (query.id, cut_over.number) in self._noted:
+            return
+        self._noted.add((query.id, cut_over.number))
+        self._write_down(query.version, rows)
 
     def note_rows(self, query: PersistentQuery, checkpoint: Path, service_id: str) -> None:
         """Note the topic of a table's candidate at its first launch; refuse another one later.
@@ -243,6 +196,8 @@ class CutOverCompletion:
         now = self.topics.topic_id(hidden)
         if now is None:
             return _DELETED
+        if results_topic.is_copy(checkpoint, hidden):
+            return _NOT_WHOLE
         then = results_topic.read(checkpoint, hidden)
         if then and now and then != now:
             return f"{_DELETED} and recreated"
@@ -259,9 +214,9 @@ class CutOverCompletion:
         mark = cut_over_mark.read(checkpoint)
         if mark is None or mark.number != query.cut_over.number or not (mark.snapshot or mark.done):
             raise FORMER_NOT_KEPT(query_id=query.id)
-        former = QueryVersion(query.id, query.cut_over.former)
-        place = former.checkpoint(checkpoint.parent)
-        self._check_rows(query.id, former.results_topic(service_id), place)
+        version = QueryVersion(query.id, query.cut_over.former)
+        former = Kept.of(version, service_id, checkpoint.parent)
+        self._check_rows(query.id, former.topic, former.checkpoint)
 
     def seed(self, old: PersistentQuery, spec: QuerySpec) -> None:
         """Bring the topic of a candidate, of which ``spec`` is a launch, to the result's rows.
@@ -284,13 +239,13 @@ class CutOverCompletion:
         mine = re.compile(rf"{re.escape(application_id(service_id, ''))}({queries})-v\d+-changelog")
         for topic in self.topics.names():
             if topic not in kept and (match := mine.fullmatch(topic)) is not None:
-                self._delete(topic, match[1])
+                self.copies.delete(topic, match[1])
 
     def _equalized(
         self,
         sink: Sink,
         hidden: str,
-        former: _Kept,
+        former: Kept,
         spec: QuerySpec,
         mark: CutOverMark,
         hosted: Container[QueryVersion],
@@ -298,53 +253,45 @@ class CutOverCompletion:
         topic = sink.topic or ""
         if sink.kind != "TABLE":
             return Counts()
+
+        def check() -> None:
+            if spec.version not in hosted:
+                raise LAUNCH_ENDED(query_id=spec.query_id)
+
         if loss := self._loss(hidden, spec.checkpoint):
             raise ResultsGone(spec.query_id, hidden, loss)
         if not mark.snapshot and former.took_over:
-            if (deletion := self._deletions.pop(former.topic, None)) is not None:
-                deletion.join()  # it was the topic of a version that has just taken over
-            self.topics.make_like(former.topic, topic)
-            self._equalize(topic, former.topic, spec, hosted)
+            self.copies.copy(topic, former.topic, spec, check)
             if former.checkpoint.is_dir():
                 id_ = self.topics.topic_id(former.topic) or ""
                 results_topic.write(former.checkpoint, former.topic, id_)
         if not mark.snapshot:
             cut_over_mark.write(spec.checkpoint, replace(mark, snapshot=True))
-        return self._equalize(hidden, topic, spec, hosted)
+            self.copies.release(former.topic)
+        return self._equalize(hidden, topic, spec, check)
 
     def _equalize(
         self,
         origin: str,
         target: str,
         spec: QuerySpec,
-        hosted: Container[QueryVersion] | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> Counts:
-        """Bring one topic to the rows of another one, for a version that is still ``hosted``."""
+        """Bring one topic to the rows of another one."""
+        equalized = self.topics.equalize(origin, target, write_options(spec, self.clock()), check)
+        warn(spec, origin, equalized)
+        return equalized.counts
 
-        def check() -> None:
-            if hosted is not None and spec.version not in hosted:
-                raise LAUNCH_ENDED(query_id=spec.query_id)
 
-        writing = WriteOptions(
-            config=spec.producer,
-            transactional_id=transactional_id(spec.application, _TASK)
-            if spec.exactly_once
-            else None,
-            now_ms=self.clock(),
-            strict=spec.strict,
-        )
-        if spec.lease is not None:
-            writing = writing._replace(may_write=spec.lease.await_valid)
-        counts, foreign, refused = self.topics.equalize(origin, target, writing, check)
-        for reason in refused:
-            _log.warning("row_left_out", extra={"query_id": spec.query_id, "reason": reason})
-        if foreign:
-            _log.warning("foreign_rows_left_out", extra={"topic": origin, "rows": foreign})
-        return counts
 
-    def _delete(self, hidden: str, query_id: str) -> None:
-        try:
-            self.topics.delete(hidden)
-        except KsqlError as problem:  # the next launch tries again
-            reason = problem.text()
-            _log.warning("results_topic_left", extra={"query_id": query_id, "reason": reason})
+def _written(query: PersistentQuery, checkpoint: Path) -> DifferenceCounts | None:
+    """Return the difference of a table's last cut-over; None as long as it is not written.
+
+    Raises: CheckpointDamaged, NewerCheckpoint, OSError.
+    """
+    mark = cut_over_mark.read(checkpoint) if plan_of(query).sink.kind == "TABLE" else None
+    if mark is None or not mark.done or query.cut_over is None:
+        return None
+    if mark.number != query.cut_over.number:
+        return None
+    return DifferenceCounts(mark.changed, mark.added, mark.removed, mark.equal)

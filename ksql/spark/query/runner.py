@@ -76,11 +76,9 @@ class SparkRunner:
         """Take ``ends`` and ``begins``, which give the end and the first offsets of topics.
 
         ``at`` gives the offsets of the first records at or after a time, in ms since the epoch.
-
         ``trash``, ``new_incarnation`` and ``end_groups`` are those of ``CheckpointDirectory``,
         ``preflight`` looks whether a checkpoint may continue, ``bounds`` at the records that wait.
         ``completion`` writes what a cut-over has to write before a launch.
-
         Without ``begins`` a switch before the first batch names no offsets of topics that are read
         from their beginning.
         """
@@ -246,6 +244,7 @@ class SparkRunner:
     def forget(self, version: QueryVersion) -> None:
         """End an incarnation: delete checkpoint and state, and what Kafka remembers of it."""
         self._links.end(version)
+        self._completion.copies.discard(version, self.running, self.checkpoint, self._service_id)
         self._checkpoints.end(version)
 
     def sweep(self, known: Collection[QueryVersion]) -> None:
@@ -318,8 +317,9 @@ class SparkRunner:
         """
         with usable(old.id):
             self._completion.check_comparable(old, candidate, self._checkpoint(candidate))
-        versions = old, candidate
-        going, coming = (self.running.get(q.version) or self._watched(q) for q in versions)
+            launch = partial(self._spec, candidate)
+            self._completion.copies.copy_ahead(old, launch, self._service_id, self.running)
+        going, coming = (self.running.get(q.version) or self._watched(q) for q in (old, candidate))
         common = read_topics(plan_of(old)).keys() & read_topics(plan_of(candidate)).keys()
         sync = OffsetSync(
             Side(going, lambda: self._position(old)),

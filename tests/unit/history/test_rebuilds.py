@@ -120,6 +120,32 @@ def test_a_restart_leaves_a_rebuild_that_is_in_the_catalog(ledger, world):
     assert (upgrade.status, upgrade.outcome.difference) == ("switched", SWITCH.difference)
 
 
+def test_the_difference_of_a_cut_over_is_added_after_a_restart(ledger, world):
+    begun(recorder(ledger), world)
+    again = world.engine.history = recorder(ledger)
+    replayed(world, "cut over")
+    again.refill()
+    version = candidate(world).version
+    for difference in (SWITCH.difference, DifferenceCounts(9, 9, 9, 9)):
+        again.cut_over_written(version, difference)
+        [upgrade] = entries(ledger)
+        assert (upgrade.status, upgrade.outcome.difference) == ("switched", SWITCH.difference)
+
+
+def test_the_difference_of_a_rebuild_that_is_not_cut_over_is_not_its_own(ledger, world):
+    """It is that of an earlier cut-over of the version, and its query is launched again."""
+    history = recorder(ledger)
+    version = begun(history, world)
+    history.rebuilt(version, replace(SWITCH, difference=None))
+    upgrade = Upgrade(old=world.query("N"), statement=COUNT, verdict=REFUSED, offset=4)
+    history.rebuild_begun(upgrade, version, rollback=True)
+    history.cut_over_written(version, SWITCH.difference)
+    history.cut_over_written(replace(version, number=77), SWITCH.difference)
+    history.cut_over_written(replace(version, query_id="CTAS_M_1"), SWITCH.difference)
+    UpgradeRecorder(ledger, "other_", lambda: 5, []).cut_over_written(version, SWITCH.difference)
+    assert [each.outcome and each.outcome.difference for each in entries(ledger)] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("end", "status"),
     [("cut over", "switched"), ("abort", "aborted"), ("terminate", "aborted")],

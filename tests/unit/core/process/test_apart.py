@@ -69,6 +69,10 @@ def test_it_returns_the_result_of_another_process():
     assert pid != os.getpid()
 
 
+def test_it_gives_way_to_the_process_that_waits_for_it():
+    assert run_apart(partial(os.nice, 0), check) == os.nice(0) + 10
+
+
 def test_an_error_comes_with_its_words():
     with pytest.raises(ServerError) as refused:
         run_apart(refuse, check)

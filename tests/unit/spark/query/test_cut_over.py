@@ -10,12 +10,12 @@ from threading import Event, Thread
 import pytest
 
 from ksql.control.engine.ports import MemoryLog
-from ksql.core.error_table import FORMER_NOT_KEPT, LAUNCH_ENDED, ROWS_LOST
+from ksql.core.error_table import CUT_OVER_CANCELLED, FORMER_NOT_KEPT, LAUNCH_ENDED, ROWS_LOST
 from ksql.core.errors import ServerError
 from ksql.core.process.lease import Lease, NotLeader
 from ksql.core.query_version import QueryVersion
 from ksql.exec.ports import DifferenceCounts, FirstBatch
-from ksql.kafka.topic_difference import Counts, Equalized, PartitionsDiffer
+from ksql.kafka.topic_difference import CopyPosition, Counts, Equalized, PartitionsDiffer
 from ksql.spark.checkpoint import cut_over_mark, results_topic
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
@@ -34,11 +34,12 @@ COUNTS = Counts(changed=1, added=2, removed=3, equal=4)
 
 
 class Topics:
-    """Notes what is done; ``fails`` is the step that fails."""
+    """Notes what is done; ``fails`` is the step that fails, ``within`` is called in each copy."""
 
     def __init__(self, hidden):
         self.present, self.ids, self.lost = {hidden}, {}, set()
         self.done, self.writings, self.fails, self.foreign = [], [], "", 0
+        self.within = lambda: None
 
     def _step(self, *step):
         if self.fails in step:
@@ -67,8 +68,20 @@ class Topics:
         self.present.add(topic)
         self.ids[topic] = "kept"
 
-    def equalize(self, origin, target, writing, check):
-        self._step("equalize", origin, target)
+    def copy_position(self, origin, target, now_ms):
+        return CopyPosition((origin, self.ids[target]), {0: len(self.done)}, now_ms)
+
+    def follow(self, origin, target, since, writing, check, *, decided=False):
+        if since.ids != (origin, self.ids.get(target)):
+            return None
+        self._step("follow", origin, target, since.offsets[0], decided)
+        self.within()
+        check()
+        return Equalized(Counts())
+
+    def equalize(self, origin, target, writing, check, *, decided=False):
+        self._step("equalize", origin, target, *(["decided"] if decided else ()))
+        self.within()
         check()
         writing.may_write()
         self.writings.append(writing)
@@ -105,11 +118,35 @@ class Room:
             application_id="app",
             **spec,
         )
-        deletions: dict[str, Thread] = {}
-        completion = completion or CutOverCompletion(self.topics, lambda: NOW_MS, deletions)
+        completion = completion or self.completion()
         completion.complete(query, launch, SERVICE, hosted)
-        for deletion in deletions.values():
+        for deletion in completion.copies.deletions.values():
             deletion.join()
+
+    def completion(self, *note):
+        return CutOverCompletion(self.topics, lambda: NOW_MS, *note)
+
+    @property
+    def old(self):
+        """The query as long as the candidate is built."""
+        return replace(self.query, version_number=4, cut_over=CutOver(5, 0))
+
+    def copy_ahead(self, completion, hosted=None):
+        """Do what comes before both versions are stopped."""
+        hosted = {self.old.version, self.query.version} if hosted is None else hosted
+
+        def launch():
+            return QuerySpec(
+                version=self.query.version, plan_json="", topics={}, checkpoint=self.place
+            )
+
+        completion.copies.copy_ahead(self.old, launch, SERVICE, hosted)
+
+    def discard(self, completion, version, *running):
+        directory = self.place.parent
+        completion.copies.discard(
+            version, running, lambda version: version.checkpoint(directory), SERVICE
+        )
 
     @property
     def candidate(self):
@@ -197,6 +234,155 @@ def test_rows_of_somebody_else_are_named_in_the_log(room, caplog):
     room.complete()
     left = [record for record in caplog.records if record.message == "foreign_rows_left_out"]
     assert [(each.topic, each.rows) for each in left] == [("N", 3), (room.hidden, 3)]
+
+
+def test_what_was_copied_ahead_is_only_brought_up_to_date(room):
+    completion = room.completion()
+    room.copy_ahead(completion)
+    ahead = [
+        ("make", room.former, "N"),
+        ("equalize", "N", room.former, "decided"),
+        ("follow", "N", room.former, 1, True),
+    ]
+    assert room.topics.done == ahead
+    assert results_topic.is_copy(room.former_place, room.former)
+    room.complete(completion=completion)
+    assert room.topics.done[3:] == [("follow", "N", room.former, 2, False), *room.steps[2:]]
+    assert results_topic.read(room.former_place, room.former) == "kept"
+    check_kept(room)
+
+
+def test_a_second_try_brings_the_copy_of_the_first_up_to_date(room):
+    completion = room.completion()
+    room.copy_ahead(completion)
+    room.copy_ahead(completion)
+    followed = [("follow", "N", room.former, at, True) for at in (1, 2, 3)]
+    assert room.topics.done[2:] == followed
+
+
+@pytest.mark.parametrize("what", ["deleted", "another server"])
+def test_a_copy_that_cannot_be_brought_up_to_date_is_made_anew(room, what):
+    completion = room.completion()
+    room.copy_ahead(completion)
+    if what == "deleted":
+        room.topics.ids[room.former] = "another"
+    else:
+        completion = None
+    room.complete(completion=completion)
+    assert room.topics.done[3:] == room.steps
+
+
+@pytest.mark.parametrize("step", ["make", "equalize", "follow"])
+def test_a_copy_that_failed_is_made_anew(room, step):
+    completion = room.completion()
+    room.topics.fails = step
+    with pytest.raises(ServerError, match="Kafka is away"):
+        room.copy_ahead(completion)
+    assert results_topic.is_copy(room.former_place, room.former)
+    room.topics.fails = ""
+    room.topics.done.clear()
+    room.copy_ahead(completion)
+    assert [each[0] for each in room.topics.done] == ["make", "equalize", "follow"]
+
+
+@pytest.mark.parametrize("ended", [4, 17])
+def test_a_copy_is_deleted_when_a_version_is_ended_meanwhile(room, ended):
+    completion = room.completion()
+    hosted = {room.old.version, room.query.version}
+    room.topics.within = lambda: hosted.discard(QueryVersion(room.query.id, ended))
+    with pytest.raises(CUT_OVER_CANCELLED.base, match="was ended while its rebuilt version"):
+        room.copy_ahead(completion, hosted)
+    assert room.topics.done[-1] == ("delete", room.former)
+    assert not results_topic.is_copy(room.former_place, room.former)
+
+
+def test_a_version_that_does_not_run_is_copied_all_the_same(room):
+    """It is left behind."""
+    room.copy_ahead(room.completion(), {room.query.version})
+    assert room.topics.done[0] == ("make", room.former, "N")
+
+
+@pytest.mark.parametrize("why", ["stream", "own rows"])
+def test_nothing_is_copied_of_what_a_rollback_does_not_need(tmp_path, why):
+    room = Room(tmp_path, "CREATE STREAM N AS SELECT * FROM S;" if why == "stream" else COUNTED)
+    if why == "own rows":  # its own cut-over is not completed
+        cut_over_mark.write(room.former_place, CutOverMark(number=5, snapshot=True))
+    room.copy_ahead(room.completion())
+    assert room.topics.done == []
+
+
+def test_running_version_that_is_launched_again_keeps_the_copy(room):
+    """Its own topic had the same name, and is deleted at each launch."""
+    completion = room.completion()
+    room.copy_ahead(completion)
+    launch = QuerySpec(
+        version=room.old.version, plan_json="", topics={}, checkpoint=room.former_place
+    )
+    completion.complete(room.old, launch, SERVICE, {room.old.version})
+    assert completion.copies.deletions == {}
+    assert results_topic.is_copy(room.former_place, room.former)
+    again = room.completion()  # after a restart nobody knows where the copy is
+    again.complete(room.old, launch, SERVICE, {room.old.version})
+    again.copies.deletions[room.former].join()
+    assert room.former not in room.topics.present
+    assert not results_topic.is_copy(room.former_place, room.former)
+
+
+@pytest.mark.parametrize("server", ["the same", "another"])
+@pytest.mark.parametrize("given_up", ["candidate", "query"])
+def test_a_copy_is_deleted_with_its_candidate_or_its_query(room, server, given_up):
+    completion = room.completion()
+    room.copy_ahead(completion)
+    if server == "another":
+        completion = room.completion()
+    if given_up == "candidate":
+        room.discard(completion, room.query.version, room.old.version)
+    else:
+        room.discard(completion, room.old.version)
+    assert room.topics.done[-1] == ("delete", room.former)
+    assert not results_topic.is_copy(room.former_place, room.former)
+
+
+def test_a_copy_stays_when_another_version_is_given_up(room):
+    completion = room.completion()
+    room.copy_ahead(completion)
+    room.discard(completion, QueryVersion(room.query.id, 2), room.old.version, room.query.version)
+    assert room.former in room.topics.present
+
+
+def test_rows_that_are_kept_are_no_copy_any_more(room):
+    completion = room.completion()
+    room.copy_ahead(completion)
+    room.complete(completion=completion)
+    room.discard(completion, QueryVersion(room.query.id, 2), room.old.version, room.query.version)
+    assert room.former in room.topics.present
+
+
+def test_copy_that_cannot_be_looked_for_keeps_nothing_from_its_end(room, caplog):
+    (room.former_place / "results.json").write_text("{")
+    room.discard(room.completion(), room.old.version)
+    assert "results_topic_left" in caplog.text
+    assert room.topics.done == []
+
+
+def test_part_of_a_copy_is_nothing_to_go_back_to(room):
+    """The new version begins anew, and so completes no cut-over."""
+    room.copy_ahead(room.completion())
+    cut_over_mark.write(room.place, CutOverMark(number=33, done=True))
+    with pytest.raises(ROWS_LOST.base, match="does not have all of them"):
+        check_kept(room)
+
+
+def test_difference_is_written_down_once_by_each_server(room):
+    """So a history has it that a restart has cut short."""
+    noted: list[object] = []
+    completion = room.completion(lambda *difference: noted.append(difference))
+    for _ in range(2):
+        room.complete(completion=completion)
+    difference = (room.query.version, DifferenceCounts(1, 2, 3, 4))
+    assert noted == [difference]
+    room.complete(completion=room.completion(lambda *difference: noted.append(difference)))
+    assert noted == [difference] * 2
 
 
 def test_it_is_done_once(room):
@@ -372,14 +558,14 @@ def test_a_topic_that_cannot_be_deleted_now_is_left(room, caplog):
 
 def test_launch_waits_for_one_that_was_given_up_and_writes_still(room):
     """The query would write newer rows, and the former launch older ones after them."""
-    completion = CutOverCompletion(room.topics, lambda: NOW_MS, {})
+    completion = room.completion()
     begun, over = Event(), Event()
     equalize = room.topics.equalize
 
-    def slow(*difference):
+    def slow(*difference, **how):
         begun.set()
         assert over.wait(PATIENCE_S)
-        return equalize(*difference)
+        return equalize(*difference, **how)
 
     room.topics.equalize = slow
     launches = [
@@ -399,8 +585,8 @@ def test_launch_of_a_query_that_was_ended_writes_no_more(room):
     hosted = {room.query.version}
     equalize = room.topics.equalize
 
-    def ended_within(*difference):
-        equalized = equalize(*difference)
+    def ended_within(*difference, **how):
+        equalized = equalize(*difference, **how)
         hosted.clear()
         return equalized
 
