@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from ksql.kafka.record_versions import *
     from ksql.kafka.registry_client import RegistrySettings, is_registry_property, registry_of
     from ksql.kafka.settings import *
-    from ksql.kafka.topic_difference import CopyPosition, Counts, Equalized, TopicDifference
+    from ksql.kafka.topic_difference import (
+        CopyPosition,
+        Counts,
+        Equalized,
+        RowsAhead,
+        TopicDifference,
+    )
     from ksql.kafka.topic_integrity import *
     from ksql.kafka.topic_watch import *
     from ksql.kafka.topics import *
@@ -49,7 +55,7 @@ else:
             "reader": "BEGINNING Reader",
             "registry_client": "RegistrySettings is_registry_property registry_of",
             "settings": "Config KafkaSettings check_clients is_client_property",
-            "topic_difference": "CopyPosition Counts Equalized TopicDifference",
+            "topic_difference": "CopyPosition Counts Equalized RowsAhead TopicDifference",
             "topic_integrity": "Span TopicIntegrity span_of span_with",
             "topic_watch": "Identities Problems QueryTopics TopicWatch Watched ids_of",
             "topics": "KafkaTopics TopicRecords record_sizes",

@@ -1,4 +1,4 @@
-"""Writes records into partitions of a topic; with a transactional id a partition's count together."""
+"""Writes records into partitions of a topic; by a transactional id those of one count together."""
 
 from __future__ import annotations
 

@@ -8,25 +8,34 @@ one that was interrupted is computed again, and is smaller then.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
-
-from confluent_kafka import Message
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.core import ServerError
 from ksql.core.process import run_apart
-from ksql.kafka.admin import Admin, Offsets, Partition
-from ksql.kafka.latest_by_key import latest_time
+from ksql.kafka.admin import Admin, Offsets
+from ksql.kafka.partition_rows import (
+    PartitionFiles,
+    Rows,
+    TopicLog,
+    Values,
+    is_foreign,
+    item_offset,
+    latest_ms_of,
+    out_record,
+    row_value,
+)
 from ksql.kafka.partition_writer import PartitionWriter, WriteOptions, always
 from ksql.kafka.reader import Reader
-from ksql.kafka.record_versions import HEADER, is_changelog, versioned
+from ksql.kafka.record_versions import is_changelog, versioned
 from ksql.sql.catalog import RECORD_CONFIGS, Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from ksql.core import Headers, OutRecord
+    from ksql.core import OutRecord
     from ksql.kafka.settings import Config, KafkaSettings
 
 _MOST_HERE: Final = 20_000
@@ -37,12 +46,6 @@ _READING: Final[Config] = {
     "fetch.wait.max.ms": 5,
     "fetch.queue.backoff.ms": 5,
 }
-Rows = dict[bytes, Message]
-Values = dict[bytes, bytes | None]
-T = TypeVar("T")
-_key: Any = Message.key
-_value: Any = Message.value
-_offset: Any = Message.offset
 
 
 class Counts(NamedTuple):
@@ -68,6 +71,18 @@ class CopyPosition(NamedTuple):
     ids: tuple[str, str]
     offsets: Mapping[int, int]
     now_ms: int
+
+    def places(self, topic: str) -> Offsets:
+        """Return the offsets by topic and partition."""
+        return {(topic, partition): offset for partition, offset in self.offsets.items()}
+
+
+class RowsAhead(NamedTuple):
+    """The rows of two topics, read ahead into files of a directory up to those positions."""
+
+    directory: str
+    origin: CopyPosition
+    target: CopyPosition
 
 
 class TopicChanges(NamedTuple):
@@ -171,20 +186,24 @@ class TopicDifference:
         check: Callable[[], None] = always,
         *,
         decided: bool = False,
+        ahead: RowsAhead | None = None,
     ) -> Equalized:
         """Write to ``target`` what it lacks to have the rows of ``origin``.
 
         Rows that somebody else has written to a changelog are left out. Many records are compared
         by a process of its own. ``check`` is called here all the while, and ends it if it raises.
-        ``decided``: only of what is committed already; else open transactions are waited for.
+        ``decided``: only of what is committed already; else open transactions are waited for. What
+        was read ``ahead`` is not read again.
 
         Raises: PartitionsDiffer, UnknownTopic, DeliveryFailed, RecordRefused, KafkaUnreachable, and
             what ``may_write`` and ``check`` do; of another process' errors the words.
         """
         self.common_size(origin, target)
         if self._records(origin, target) > self._most_here:
+            if ahead is not None and not self._is_ahead(origin, target, ahead, writing.now_ms):
+                ahead = None
             there = partial(_equalized_there, self._settings, origin, target, writing)
-            return run_apart(partial(there, decided=decided), check)
+            return run_apart(partial(there, decided=decided, ahead=ahead), check)
         return self.equalize_here(origin, target, _checked(writing, check), decided=decided)
 
     def _records(self, *topics: str) -> int:
@@ -192,25 +211,83 @@ class TopicDifference:
         return sum(ends.values()) - sum(begins.values())
 
     def equalize_here(
-        self, origin: str, target: str, writing: WriteOptions, *, decided: bool = False
+        self,
+        origin: str,
+        target: str,
+        writing: WriteOptions,
+        *,
+        decided: bool = False,
+        ahead: RowsAhead | None = None,
     ) -> Equalized:
         """Do it in this process."""
         counts, foreign, limits = Counts(), 0, self._admin.limits(target)
         out = PartitionWriter(target, writing, limits)
         out.init_transactions()  # else what a writer that has died left open would be waited for
-        logs = self._log(origin, decided=decided), self._log(target)
+        logs = self._logs(origin, target, ahead, decided=decided)
         with logs[0] as there, logs[1] as here, ThreadPoolExecutor(1) as other:
             for partition in range(self._admin.partitions(target)):
                 reading = other.submit(there.rows, partition)
                 present, latest_ms = here.values(partition)
                 rows = reading.result()
-                latest_ms = max(latest_ms, latest_time(rows.values()))
+                latest_ms = max(latest_ms, latest_ms_of(rows))
                 deleted_ms = writing.deletion_ms(latest_ms, limits)
                 differing = difference(rows, present, deleted_ms, target)
                 out.write(partition, differing.records)
                 counts = counts.plus(differing.counts)
                 foreign += differing.foreign
         return Equalized(counts, foreign, tuple(out.refused))
+
+    def read_ahead(
+        self,
+        origin: str,
+        target: str,
+        directory: Path,
+        now_ms: int,
+        check: Callable[[], None] = always,
+    ) -> RowsAhead | None:
+        """Read the committed rows of both into an empty directory, by a process of its own.
+
+        None: there are so few that it is not worth while. ``check`` is as for ``equalize``.
+
+        Raises: UnknownTopic, KafkaUnreachable, OSError and what ``check`` does; of the process'
+            errors the words.
+        """
+        if self._records(origin, target) <= self._most_here:
+            return None
+        positions = (self.copy_position(*pair, now_ms) for pair in _both_ways(origin, target))
+        ahead = RowsAhead(str(directory), *positions)
+        run_apart(partial(_read_there, self._settings, origin, target, ahead), check)
+        return ahead
+
+    def read_ahead_here(self, origin: str, target: str, ahead: RowsAhead) -> None:
+        """Do it in this process."""
+        files = PartitionFiles(Path(ahead.directory))
+        there, here = self._log(origin), self._log(target)
+        there = replace(there, ends=ahead.origin.places(origin))
+        here = replace(here, ends=ahead.target.places(target))
+        with there, here, ThreadPoolExecutor(1) as other:
+            for partition in ahead.target.offsets:
+                reading = other.submit(there.rows, partition)
+                values = here.values(partition)
+                files.write(partition, reading.result(), values)
+
+    def _is_ahead(self, origin: str, target: str, ahead: RowsAhead, now_ms: int) -> bool:
+        """Return whether only what follows is to be read of both topics."""
+        positions = ahead.origin, ahead.target
+        return all(
+            self._is_followable(*pair, position, now_ms)
+            for pair, position in zip(_both_ways(origin, target), positions, strict=True)
+        )
+
+    def _logs(
+        self, origin: str, target: str, ahead: RowsAhead | None, *, decided: bool
+    ) -> tuple[TopicLog, TopicLog]:
+        if ahead is None:
+            return self._log(origin, decided=decided), self._log(target)
+        files = PartitionFiles(Path(ahead.directory))
+        there = self._log(origin, ahead.origin.places(origin), decided=decided)
+        here = self._log(target, ahead.target.places(target))
+        return replace(there, files=files), replace(here, files=files)
 
     def copy_position(self, origin: str, target: str, now_ms: int) -> CopyPosition:
         """Return where a copy will be that is begun now: all that is committed will be in it.
@@ -254,7 +331,7 @@ class TopicDifference:
         if not all(since.ids) or self._ids(origin, target) != since.ids or self.has_lost(target):
             return False
         begins, ends = self._admin.begin_offsets([origin]), self._admin.end_offsets([origin])
-        places = {(origin, partition): at for partition, at in since.offsets.items()}
+        places = since.places(origin)
         if places.keys() != ends.keys() or self._admin.partitions(target) != len(places):
             return False
         if not all(begins[place] <= at <= ends[place] for place, at in places.items()):
@@ -274,15 +351,14 @@ class TopicDifference:
         limits = self._admin.limits(target)
         out = PartitionWriter(target, writing, limits)
         out.init_transactions()
-        begins = {(origin, partition): at for partition, at in since.offsets.items()}
-        with self._log(origin, begins, decided=decided) as log:
+        with self._log(origin, since.places(origin), decided=decided) as log:
             for partition in since.offsets:
-                rows = sorted(log.rows(partition).values(), key=_offset)
+                rows = sorted(log.rows(partition).items(), key=item_offset)
                 records: list[OutRecord] = [
                     (key, value, writing.deletion_ms(time_ms, limits), headers)
                     if value is None
                     else (key, value, time_ms, headers)
-                    for key, value, time_ms, headers in _records(rows)
+                    for key, value, time_ms, headers in map(out_record, rows)
                 ]
                 out.write(partition, _written(records, target))
         return Equalized(Counts(), 0, tuple(out.refused))
@@ -292,9 +368,7 @@ class TopicDifference:
         first, second = (ids.get(topic, "") for topic in topics)
         return first, second
 
-    def _log(
-        self, topic: str, begins: Offsets | None = None, *, decided: bool = False
-    ) -> TopicLog:
+    def _log(self, topic: str, begins: Offsets | None = None, *, decided: bool = False) -> TopicLog:
         """Return what it has until now; open transactions as well, unless it is ``decided``."""
         begins = self._admin.begin_offsets([topic]) if begins is None else begins
         ends = self._admin.end_offsets([topic], committed=decided)
@@ -302,10 +376,20 @@ class TopicDifference:
 
 
 def _equalized_there(
-    settings: KafkaSettings, origin: str, target: str, writing: WriteOptions, *, decided: bool
+    settings: KafkaSettings,
+    origin: str,
+    target: str,
+    writing: WriteOptions,
+    *,
+    decided: bool,
+    ahead: RowsAhead | None,
 ) -> Equalized:
     topics = TopicDifference(settings, Admin(settings))
-    return topics.equalize_here(origin, target, writing, decided=decided)
+    return topics.equalize_here(origin, target, writing, decided=decided, ahead=ahead)
+
+
+def _read_there(settings: KafkaSettings, origin: str, target: str, ahead: RowsAhead) -> None:
+    TopicDifference(settings, Admin(settings)).read_ahead_here(origin, target, ahead)
 
 
 def _followed_there(
@@ -321,6 +405,10 @@ def _followed_there(
     return topics.follow_here(origin, target, since, writing, decided=decided)
 
 
+def _both_ways(origin: str, target: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (origin, target), (target, origin)
+
+
 def _checked(writing: WriteOptions, check: Callable[[], None]) -> WriteOptions:
     """Return how to write in this process: ``check`` is called with each look at the right."""
 
@@ -331,56 +419,6 @@ def _checked(writing: WriteOptions, check: Callable[[], None]) -> WriteOptions:
     return writing._replace(may_write=may_write)
 
 
-@dataclass(frozen=True)
-class TopicLog:
-    """A topic's records, from the first offsets of its partitions to their ends."""
-
-    topic: str
-    begins: Offsets
-    ends: Offsets
-    reader: Reader
-
-    def rows(self, partition: int) -> Rows:
-        """Return the last records of a partition's keys, deletions among them.
-
-        Raises: as ``Reader.read_to_end``.
-        """
-        read = self._assigned(partition)
-        return {} if read is None else _keyed(self.reader.last_until(read)[self._place(partition)])
-
-    def values(self, partition: int) -> tuple[Values, int]:
-        """Return the last values of a partition's keys, and the latest time of their records.
-
-        They need half of the records' memory.
-
-        Raises: as ``Reader.read_to_end``.
-        """
-        read, place = self._assigned(partition), self._place(partition)
-        if read is None:
-            return {}, 0
-        values, times = self.reader.last_values_until(read)
-        return _keyed(values[place]), times[place]
-
-    def _assigned(self, partition: int) -> Offsets | None:
-        """Read a partition from its beginning; return its end, None if it is empty."""
-        place = self._place(partition)
-        if self.begins[place] >= self.ends[place]:
-            return None
-        self.reader.assign({place: self.begins[place]})
-        return {place: self.ends[place]}
-
-    def _place(self, partition: int) -> Partition:
-        return self.topic, partition
-
-    def __enter__(self) -> Self:
-        """Return the log itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close its reader."""
-        self.reader.close()
-
-
 def difference(there: Rows, here: Values, deleted_ms: int, target: str) -> TopicChanges:
     """Return what makes values ``here`` those of the rows ``there``; None is a deleted key.
 
@@ -389,54 +427,25 @@ def difference(there: Rows, here: Values, deleted_ms: int, target: str) -> Topic
 
     A row takes few calls of Python, as there may be millions and queries are answered meanwhile.
     """
-    values: list[bytes | None] = list(map(_value, there.values()))
-    compared = zip(there.values(), values, map(here.get, there), strict=True)
-    rows = [row for row, value, known in compared if value != known and value is not None]
+    values = list(map(row_value, there.values()))
+    compared = zip(there.items(), values, map(here.get, there), strict=True)
+    rows = [item for item, value, known in compared if value != known and value is not None]
     deleted = values.count(None)
     equal = len(values) - deleted - len(rows)
     present = {key for key, value in zip(there, values, strict=True) if value is not None}
     gone = [key for key, value in here.items() if value is not None and key not in present]
-    foreign = set(map(_key, _foreign([*rows, *(there[key] for key in gone if key in there)])))
+    foreign = {key for key, row in rows if is_foreign(row)}
+    foreign.update(key for key in gone if key in there and is_foreign(there[key]))
     if foreign:
-        rows = [row for row in rows if row.key() not in foreign]
+        rows = [item for item in rows if item[0] not in foreign]
         gone = [key for key in gone if key not in foreign]
-    rows.sort(key=_offset)
-    added = list(map(here.get, map(_key, rows))).count(None)
+    rows.sort(key=item_offset)
+    added = [here.get(key) for key, _ in rows].count(None)
     counts = Counts(len(rows) - added, added, len(gone), equal)
-    records = [*_records(rows), *((key, None, deleted_ms, None) for key in gone)]
+    records = [*map(out_record, rows), *((key, None, deleted_ms, None) for key in gone)]
     return TopicChanges(_written(records, target), counts, len(foreign))
-
-
-def _records(rows: Sequence[Message]) -> list[OutRecord]:
-    times = [time_ms for _, time_ms in map(Message.timestamp, rows)]
-    return list(zip(map(_key, rows), map(_value, rows), times, _headers(rows), strict=True))
 
 
 def _written(records: list[OutRecord], target: str) -> list[OutRecord]:
     """Return the records as they are written there: with their version into a changelog."""
     return list(versioned(records)) if is_changelog(target) else records
-
-
-def _foreign(rows: Sequence[Message]) -> list[Message]:
-    """Return the rows of a changelog that somebody else has written: they have no version."""
-    if not rows or not is_changelog(rows[0].topic() or ""):
-        return []
-    headers: Any = map(Message.headers, rows)
-    pairs = zip(rows, headers, strict=True)
-    return [row for row, own in pairs if not own or own[-1][0] != HEADER]
-
-
-def _keyed(rows: dict[bytes | None, T]) -> dict[bytes, T]:
-    """Return them without that of records which have no key."""
-    rows.pop(None, None)
-    return rows  # type: ignore[return-value] # all others have a key
-
-
-def _headers(rows: Sequence[Message]) -> Iterator[Headers | None]:
-    """Yield headers without the version, which one of a changelog has as its last."""
-    hidden = bool(rows) and is_changelog(rows[0].topic() or "")
-    headers: Any = map(Message.headers, rows)
-    for own in headers:
-        if own and hidden and own[-1][0] == HEADER:
-            own.pop()
-        yield own or None

@@ -309,7 +309,9 @@ def test_a_copy_gets_what_has_come_since(room, guarantee, most_here):
     for _ in range(2):  # a launch that fails is repeated
         assert copied.follow() == Equalized(Counts())
         assert room.rows(copied.target) == room.rows(copied.origin)
-    written = [(r.key, r.value, r.timestamp, list(r.headers)) for r in room.read(copied.target, ends)]
+    written = [
+        (r.key, r.value, r.timestamp, list(r.headers)) for r in room.read(copied.target, ends)
+    ]
     version = (HEADER, b"\x01")
     once = [
         (b"changed", b"2", 20, [version]),
@@ -380,6 +382,68 @@ def test_a_copy_ahead_does_not_wait_for_a_transaction(room):
     copied.since = later
     copied.follow()
     assert room.rows(copied.target) == room.rows(copied.origin)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_what_was_read_ahead_is_only_brought_up_to_date(room, guarantee, tmp_path):
+    room.difference = TopicDifference(room.kafka, room.admin, most_here=0)
+    origin, target = room.changelog(), room.topic()
+    version = (HEADER, b"\x01")
+    kept = [(b"k%d" % n, b"1", 1_000 + n, [version], n % 2) for n in range(100)]
+    room.send(origin, *kept, (b"no row", b"1", 1_000, None, 0))
+    room.send(target, *((key, value, time, None, at) for key, value, time, _, at in kept))
+    room.send(target, (b"gone", b"1", 9_000, None, 0), (b"back", b"1", 10, None, 1))
+    ahead = room.difference.read_ahead(origin, target, tmp_path, NOW_MS)
+    assert ahead is not None
+    room.send(
+        origin,
+        (b"k0", b"2", 2_000, [("h", b"x"), version], 0),
+        (b"k1", None, 2_001, [version], 1),
+        (b"back", b"1", 2_002, [version], 1),
+        (b"new", b"3", 2_003, [version], 1),
+    )
+    room.send(target, (b"k2", b"other", 3_000, None, 0), (b"k4", None, 3_001, None, 0))
+    writing = room.writing(target, guarantee)
+    ends = room.admin.end_offsets([target])
+    equalized = room.difference.equalize(origin, target, writing, ahead=ahead)
+    counts = Counts(changed=2, added=2, removed=2, equal=97)
+    assert equalized == Equalized(counts, foreign=1)
+    written = sorted(
+        (r.key, r.value, r.timestamp, list(r.headers or ())) for r in room.read(target, ends)
+    )
+    assert written == [
+        (b"gone", None, 9_000, []),
+        (b"k0", b"2", 2_000, [("h", b"x")]),
+        (b"k1", None, 2_003, []),
+        (b"k2", b"1", 1_002, []),
+        (b"k4", b"1", 1_004, []),
+        (b"new", b"3", 2_003, []),
+    ]
+    again = room.difference.equalize(origin, target, writing, ahead=ahead).counts
+    assert again == Counts(equal=101)
+
+
+def test_few_rows_are_not_read_ahead(room, tmp_path):
+    origin, target = room.topic(), room.topic()
+    room.send(origin, (b"k", b"v", 1, None, 0))
+    assert room.difference.read_ahead(origin, target, tmp_path, NOW_MS) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_rows_of_another_topic_that_were_read_ahead_do_not_count(room, tmp_path, which):
+    room.difference = TopicDifference(room.kafka, room.admin, most_here=0)
+    topics = origin, target = room.topic(), room.topic()
+    for topic in topics:
+        room.send(topic, (b"k", b"1", 1, None, 0), (b"l", b"1", 1, None, 0))
+    ahead = room.difference.read_ahead(origin, target, tmp_path, NOW_MS)
+    room.admin.delete(topics[which])
+    room.admin.create(Topic(topics[which], 2, 1, {"cleanup.policy": "compact"}))
+    for _ in range(3):
+        room.send(topics[which], (b"k", b"2", 1, None, 0))
+    writing = room.writing(target, "at_least_once")
+    room.difference.equalize(origin, target, writing, ahead=ahead)
+    assert room.rows(target) == room.rows(origin)
 
 
 def test_topics_of_other_sizes_are_not_compared(room):

@@ -310,8 +310,8 @@ class Failing:
     def __getattr__(self, name):
         return getattr(self.topics, name)
 
-    def equalize(self, origin, target, writing, check, *, decided=False):
-        equalized = self.topics.equalize(origin, target, writing, check, decided=decided)
+    def equalize(self, origin, target, writing, check, **how):
+        equalized = self.topics.equalize(origin, target, writing, check, **how)
         done = "difference" if origin.endswith("-changelog") else "snapshot"
         if done == self.step and not self.failed:
             self.failed = True

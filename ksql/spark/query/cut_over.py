@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ksql.exec import AwaitFirst, FirstBatch
+    from ksql.kafka import RowsAhead
     from ksql.spark.query.spec import QuerySpec
     from ksql.sql.catalog import PersistentQuery
     from ksql.sql.plan import Sink
@@ -125,6 +126,7 @@ class CutOverCompletion:
                 cut_over_mark.write(spec.checkpoint, done)
                 _log.info("query_cut_over", extra={"query_id": query.id, **counts._asdict()})
         self._note(query, spec.checkpoint)
+        self.copies.end_ahead(hidden, spec.checkpoint)
         self.copies.delete_later(hidden, spec.checkpoint, query.id)
 
     def first_batch(
@@ -268,7 +270,7 @@ class CutOverCompletion:
         if not mark.snapshot:
             cut_over_mark.write(spec.checkpoint, replace(mark, snapshot=True))
             self.copies.release(former.topic)
-        return self._equalize(hidden, topic, spec, check)
+        return self._equalize(hidden, topic, spec, check, self.copies.ahead(hidden))
 
     def _equalize(
         self,
@@ -276,12 +278,13 @@ class CutOverCompletion:
         target: str,
         spec: QuerySpec,
         check: Callable[[], None] = lambda: None,
+        ahead: RowsAhead | None = None,
     ) -> Counts:
         """Bring one topic to the rows of another one."""
-        equalized = self.topics.equalize(origin, target, write_options(spec, self.clock()), check)
+        writing = write_options(spec, self.clock())
+        equalized = self.topics.equalize(origin, target, writing, check, ahead=ahead)
         warn(spec, origin, equalized)
         return equalized.counts
-
 
 
 def _written(query: PersistentQuery, checkpoint: Path) -> DifferenceCounts | None:

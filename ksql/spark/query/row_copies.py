@@ -1,14 +1,16 @@
-"""The rows of a table's result, copied for a rollback while its cut-over is prepared.
+"""The rows of a table, copied for a rollback and read for the difference before the cut-over.
 
-All rows are copied as long as the version that is to be the former one still runs. The launch that
-completes the cut-over adds only what has come since. Where the copy stands is known in this process
-alone: another server copies all rows anew. The former version's checkpoint says that there is a
+Both are done as long as the version that is to be the former one still runs. The launch that
+completes the cut-over adds only what has come since. How far that is, is known in this process
+alone: another server does all of it anew. The former version's checkpoint says that there is a
 copy, so that it is deleted if the cut-over does not come about.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock, Thread
@@ -17,17 +19,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ksql.core import CUT_OVER_CANCELLED, FIRST, KsqlError, QueryVersion, transactional_id
 from ksql.core.process import in_background
 from ksql.exec.dataflow import plan_of
-from ksql.kafka import CopyPosition, Counts, Equalized, TopicDifference, WriteOptions
+from ksql.kafka import (
+    CopyPosition,
+    Counts,
+    Equalized,
+    RowsAhead,
+    TopicDifference,
+    WriteOptions,
+)
 from ksql.spark.checkpoint import cut_over_mark, results_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from ksql.spark.query.spec import QuerySpec
     from ksql.sql.catalog import PersistentQuery
 
 _TASK: Final = "cutover"
+_AHEAD: Final = "ahead"
 _log = logging.getLogger(__name__)
 
 
@@ -72,10 +82,23 @@ class NoTopics:
         check: Callable[[], None],
         *,
         decided: bool = False,
+        ahead: RowsAhead | None = None,
     ) -> Equalized:
         """Write nothing."""
-        del origin, target, writing, check, decided
+        del origin, target, writing, check, decided, ahead
         return Equalized(Counts())
+
+    def read_ahead(
+        self,
+        origin: str,
+        target: str,
+        directory: Path,
+        now_ms: int,
+        check: Callable[[], None],
+    ) -> RowsAhead | None:
+        """Read nothing."""
+        del origin, target, directory, now_ms, check
+        return None
 
     def copy_position(self, origin: str, target: str, now_ms: int) -> CopyPosition:
         """Return a position without partitions."""
@@ -133,6 +156,7 @@ class RowCopies:
     clock: Callable[[], int]
     deletions: dict[str, Thread] = field(default_factory=dict)
     _copies: dict[str, _Copy] = field(default_factory=dict)
+    _ahead: dict[str, RowsAhead] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def copy_ahead(
@@ -168,8 +192,10 @@ class RowCopies:
         try:
             for _ in range(2):  # much may come while all rows are copied
                 self.copy(sink.topic or "", former.topic, spec, check, decided=True)
+            self._read_ahead(sink.topic or "", spec, check)
             check()
         except BaseException:
+            self.end_ahead(spec.sink_topic or "", spec.checkpoint)
             if any(version not in hosted for version in here):  # else it is left to the next try
                 self._discard(former, old.id)
             raise
@@ -197,15 +223,32 @@ class RowCopies:
         writing = write_options(spec, now_ms)
         if since is not None and since.position is not None:
             position = self.topics.copy_position(topic, kept, now_ms)
-            added = self.topics.follow(
-                topic, kept, since.position, writing, check, decided=decided
-            )
+            added = self.topics.follow(topic, kept, since.position, writing, check, decided=decided)
         if added is None:
             self.topics.make_like(kept, topic)
             position = self.topics.copy_position(topic, kept, now_ms)
             added = self.topics.equalize(topic, kept, writing, check, decided=decided)
         warn(spec, topic, added)
         self._copies[kept] = _Copy(spec.version, position)
+
+    def _read_ahead(self, topic: str, spec: QuerySpec, check: Callable[[], None]) -> None:
+        """Read the rows of a candidate and of the result, which are compared at the cut-over."""
+        hidden = spec.sink_topic or ""
+        self.end_ahead(hidden, spec.checkpoint)
+        directory = spec.checkpoint / _AHEAD
+        directory.mkdir()
+        ahead = self.topics.read_ahead(hidden, topic, directory, self.clock(), check)
+        if ahead is not None:
+            self._ahead[hidden] = ahead
+
+    def ahead(self, hidden: str) -> RowsAhead | None:
+        """Return what was read ahead for a candidate, if anything was."""
+        return self._ahead.get(hidden)
+
+    def end_ahead(self, hidden: str, checkpoint: Path) -> None:
+        """Delete what was read ahead."""
+        self._ahead.pop(hidden, None)
+        shutil.rmtree(checkpoint / _AHEAD, ignore_errors=True)
 
     def release(self, kept: str) -> None:
         """Forget a copy: the topic is the former version's from now on."""

@@ -15,7 +15,13 @@ from ksql.core.errors import ServerError
 from ksql.core.process.lease import Lease, NotLeader
 from ksql.core.query_version import QueryVersion
 from ksql.exec.ports import DifferenceCounts, FirstBatch
-from ksql.kafka.topic_difference import CopyPosition, Counts, Equalized, PartitionsDiffer
+from ksql.kafka.topic_difference import (
+    CopyPosition,
+    Counts,
+    Equalized,
+    PartitionsDiffer,
+    RowsAhead,
+)
 from ksql.spark.checkpoint import cut_over_mark, results_topic
 from ksql.spark.checkpoint.checkpoint import CheckpointDamaged
 from ksql.spark.checkpoint.cut_over_mark import CutOverMark
@@ -39,7 +45,7 @@ class Topics:
     def __init__(self, hidden):
         self.present, self.ids, self.lost = {hidden}, {}, set()
         self.done, self.writings, self.fails, self.foreign = [], [], "", 0
-        self.within = lambda: None
+        self.within, self.small = lambda: None, True
 
     def _step(self, *step):
         if self.fails in step:
@@ -79,8 +85,19 @@ class Topics:
         check()
         return Equalized(Counts())
 
-    def equalize(self, origin, target, writing, check, *, decided=False):
-        self._step("equalize", origin, target, *(["decided"] if decided else ()))
+    def read_ahead(self, origin, target, directory, now_ms, check):
+        self._step("read ahead", origin, target)
+        assert list(directory.iterdir()) == []
+        (directory / "rows-0").write_text("what a process has written")
+        check()
+        if self.small:
+            return None
+        position = CopyPosition(("its id", "the other's"), {0: 5}, now_ms)
+        return RowsAhead(str(directory), position, position)
+
+    def equalize(self, origin, target, writing, check, *, decided=False, ahead=None):
+        how = "decided" if decided else "ahead" if ahead is not None else ""
+        self._step("equalize", origin, target, *([how] if how else ()))
         self.within()
         check()
         writing.may_write()
@@ -137,7 +154,11 @@ class Room:
 
         def launch():
             return QuerySpec(
-                version=self.query.version, plan_json="", topics={}, checkpoint=self.place
+                version=self.query.version,
+                plan_json="",
+                topics={},
+                checkpoint=self.place,
+                sink_topic=self.hidden,
             )
 
         completion.copies.copy_ahead(self.old, launch, SERVICE, hosted)
@@ -243,21 +264,46 @@ def test_what_was_copied_ahead_is_only_brought_up_to_date(room):
         ("make", room.former, "N"),
         ("equalize", "N", room.former, "decided"),
         ("follow", "N", room.former, 1, True),
+        ("read ahead", room.hidden, "N"),
     ]
     assert room.topics.done == ahead
     assert results_topic.is_copy(room.former_place, room.former)
     room.complete(completion=completion)
-    assert room.topics.done[3:] == [("follow", "N", room.former, 2, False), *room.steps[2:]]
+    assert room.topics.done[4:] == [("follow", "N", room.former, 2, False), *room.steps[2:]]
     assert results_topic.read(room.former_place, room.former) == "kept"
     check_kept(room)
+
+
+def test_rows_that_were_read_ahead_are_not_read_again(room):
+    completion, files = room.completion(), room.place / "ahead"
+    room.topics.small = False
+    room.copy_ahead(completion)
+    room.copy_ahead(completion)  # the first try was in vain
+    room.topics.done.clear()
+    room.topics.fails = "N"
+    with pytest.raises(ServerError, match="Kafka is away"):
+        room.complete(completion=completion)
+    assert files.is_dir()
+    room.topics.fails = ""
+    room.complete(completion=completion)
+    assert ("equalize", room.hidden, "N", "ahead") in room.topics.done
+    assert not files.exists()
+
+
+def test_what_a_server_that_died_has_read_ahead_is_deleted(room):
+    room.topics.small = False
+    room.copy_ahead(room.completion())
+    room.complete()
+    assert room.topics.done[-2:] == room.steps[-2:]
+    assert not (room.place / "ahead").exists()
 
 
 def test_a_second_try_brings_the_copy_of_the_first_up_to_date(room):
     completion = room.completion()
     room.copy_ahead(completion)
     room.copy_ahead(completion)
-    followed = [("follow", "N", room.former, at, True) for at in (1, 2, 3)]
-    assert room.topics.done[2:] == followed
+    followed = [step for step in room.topics.done if step[0] == "follow"]
+    assert followed == [("follow", "N", room.former, at, True) for at in (1, 2, 4)]
 
 
 @pytest.mark.parametrize("what", ["deleted", "another server"])
@@ -269,7 +315,7 @@ def test_a_copy_that_cannot_be_brought_up_to_date_is_made_anew(room, what):
     else:
         completion = None
     room.complete(completion=completion)
-    assert room.topics.done[3:] == room.steps
+    assert room.topics.done[4:] == room.steps
 
 
 @pytest.mark.parametrize("step", ["make", "equalize", "follow"])
@@ -282,7 +328,12 @@ def test_a_copy_that_failed_is_made_anew(room, step):
     room.topics.fails = ""
     room.topics.done.clear()
     room.copy_ahead(completion)
-    assert [each[0] for each in room.topics.done] == ["make", "equalize", "follow"]
+    assert [each[0] for each in room.topics.done] == [
+        "make",
+        "equalize",
+        "follow",
+        "read ahead",
+    ]
 
 
 @pytest.mark.parametrize("ended", [4, 17])

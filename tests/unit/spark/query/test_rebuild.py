@@ -289,7 +289,7 @@ class Kept:
         self.calls.append(("exists", topic))
         return True
 
-    def equalize(self, origin, target, _writing, _check, *, decided=False):
+    def equalize(self, origin, target, _writing, _check, *, decided=False, ahead=None):
         self.calls.append(("equalize", origin, target))
         return Equalized(Counts())
 
