@@ -263,7 +263,7 @@ class CutOverCompletion:
         if loss := self._loss(hidden, spec.checkpoint):
             raise ResultsGone(spec.query_id, hidden, loss)
         if not mark.snapshot and former.took_over:
-            self.copies.copy(topic, former.topic, spec, check)
+            self.copies.copy(topic, former, spec, check)
             if former.checkpoint.is_dir():
                 id_ = self.topics.topic_id(former.topic) or ""
                 results_topic.write(former.checkpoint, former.topic, id_)

@@ -144,6 +144,7 @@ class Kept(NamedTuple):
 class _Copy(NamedTuple):
     """The rows of a result, copied for a cut-over; ``position`` is None until they are whole."""
 
+    former: Kept
     candidate: QueryVersion
     position: CopyPosition | None = None
 
@@ -191,7 +192,7 @@ class RowCopies:
             results_topic.note_copy(former.checkpoint, former.topic)
         try:
             for _ in range(2):  # much may come while all rows are copied
-                self.copy(sink.topic or "", former.topic, spec, check, decided=True)
+                self.copy(sink.topic or "", former, spec, check, decided=True)
             self._read_ahead(sink.topic or "", spec, check)
             check()
         except BaseException:
@@ -203,33 +204,34 @@ class RowCopies:
     def copy(
         self,
         topic: str,
-        kept: str,
+        former: Kept,
         spec: QuerySpec,
         check: Callable[[], None],
         *,
         decided: bool = False,
     ) -> None:
-        """Bring a topic that keeps rows to those of a result; a copy is only brought up to date.
+        """Bring a former version's topic to the rows of a result; a copy only up to date.
 
         ``decided``: to those that are committed already. A writer may wait for its transaction.
         """
+        kept, copy = former.topic, _Copy(former, spec.version)
         with self._lock:
             since = self._copies.get(kept)
-            self._copies[kept] = _Copy(spec.version)
+            self._copies[kept] = copy
             deletion = self.deletions.pop(kept, None)
         if deletion is not None:
             deletion.join()  # it was the topic of a version that has just taken over
-        now_ms, added = self.clock(), None
+        now_ms = self.clock()
         writing = write_options(spec, now_ms)
+        position, added = self.topics.copy_position(topic, kept, now_ms), None
         if since is not None and since.position is not None:
-            position = self.topics.copy_position(topic, kept, now_ms)
             added = self.topics.follow(topic, kept, since.position, writing, check, decided=decided)
         if added is None:
             self.topics.make_like(kept, topic)
             position = self.topics.copy_position(topic, kept, now_ms)
             added = self.topics.equalize(topic, kept, writing, check, decided=decided)
         warn(spec, topic, added)
-        self._copies[kept] = _Copy(spec.version, position)
+        self._copies[kept] = copy._replace(position=position)
 
     def _read_ahead(self, topic: str, spec: QuerySpec, check: Callable[[], None]) -> None:
         """Read the rows of a candidate and of the result, which are compared at the cut-over."""
@@ -271,10 +273,15 @@ class RowCopies:
     ) -> None:
         """Delete what was copied ahead for a cut-over to a version, or from it: it is given up."""
         others = {each for each in list(running) if each.query_id == version.query_id}
-        for each in {version, *others}:
-            former = Kept(each, each.results_topic(service_id), checkpoint(each))
-            copy = self._copies.get(former.topic)
-            if each != version and copy is not None and copy.candidate != version:
+        formers = {
+            Kept(each, each.results_topic(service_id), checkpoint(each))
+            for each in {version, *others}
+        }
+        copies = dict(self._copies)
+        formers.update(copy.former for copy in copies.values() if copy.candidate == version)
+        for former in formers:
+            copy = copies.get(former.topic)
+            if former.version != version and copy is not None and copy.candidate != version:
                 continue
             try:
                 if results_topic.is_copy(former.checkpoint, former.topic):

@@ -75,7 +75,7 @@ class Topics:
         self.ids[topic] = "kept"
 
     def copy_position(self, origin, target, now_ms):
-        return CopyPosition((origin, self.ids[target]), {0: len(self.done)}, now_ms)
+        return CopyPosition((origin, self.ids.get(target, "")), {0: len(self.done)}, now_ms)
 
     def follow(self, origin, target, since, writing, check, *, decided=False):
         if since.ids != (origin, self.ids.get(target)):
@@ -390,6 +390,14 @@ def test_a_copy_is_deleted_with_its_candidate_or_its_query(room, server, given_u
         room.discard(completion, room.query.version, room.old.version)
     else:
         room.discard(completion, room.old.version)
+    assert room.topics.done[-1] == ("delete", room.former)
+    assert not results_topic.is_copy(room.former_place, room.former)
+
+
+def test_a_copy_is_deleted_with_its_candidate_while_the_query_is_paused(room):
+    completion = room.completion()
+    room.copy_ahead(completion)
+    room.discard(completion, room.query.version)
     assert room.topics.done[-1] == ("delete", room.former)
     assert not results_topic.is_copy(room.former_place, room.former)
 
