@@ -76,7 +76,7 @@ def _own_headers(headers: Headers | None) -> tuple[Headers | None, bool]:
 
 @dataclass(frozen=True)
 class PartitionFiles:
-    """What was read ahead of partitions, in files of a directory."""
+    """The rows of partitions that were read ahead, in files of a directory."""
 
     directory: Path
 
@@ -113,7 +113,7 @@ class PartitionFiles:
 class TopicLog:
     """A topic's records, from the first offsets of its partitions to their ends.
 
-    What lies before, as far as it counts, is in ``files``.
+    The rows from before these offsets are in ``files``.
     """
 
     topic: str

@@ -192,8 +192,8 @@ class TopicDifference:
 
         Rows that somebody else has written to a changelog are left out. Many records are compared
         by a process of its own. ``check`` is called here all the while, and ends it if it raises.
-        ``decided``: only of what is committed already; else open transactions are waited for. What
-        was read ``ahead`` is not read again.
+        ``decided``: only of what is committed already; else open transactions are waited for. Rows
+        that were read ``ahead`` are not read again.
 
         Raises: PartitionsDiffer, UnknownTopic, DeliveryFailed, RecordRefused, KafkaUnreachable, and
             what ``may_write`` and ``check`` do; of another process' errors the words.

@@ -272,7 +272,7 @@ def test_a_record_that_the_topic_does_not_take_is_left_out_where_that_is_wanted(
 
 
 class Copied:
-    """A topic, its copy, and where that stands."""
+    """A topic, its copy, and the position of that."""
 
     def __init__(self, room, guarantee="at_least_once", **configs):
         self.room, self.guarantee = room, guarantee

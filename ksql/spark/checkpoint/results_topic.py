@@ -4,7 +4,7 @@ A topic that is deleted and recreated keeps its name, not its id, and lacks the 
 cut-over would take them for deleted ones.
 
 The version that runs has no such topic, but a copy of its result's rows while a cut-over from it is
-prepared. Its file says so then: the copy is deleted if the cut-over does not come about.
+prepared. Its file names the copy then, which is deleted if the cut-over does not come about.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ksql.spark.checkpoint.checkpoint import TextsFile
 
 _FILE: Final = TextsFile("results.json", "topics", "its topics are")
 _COPY: Final = "copy"
-"""It stands where the id of the topic would."""
+"""It is in the place of the topic's id."""
 
 
 def read(checkpoint: Path, topic: str) -> str:

@@ -5,7 +5,7 @@ Each step can be done again: a launch that fails within continues at the next tr
 
 1. The rows of the topic are kept in the former version's topic, for a rollback. A former version
    that never came to step 3 still has its rows there. They are copied ahead, as long as the former
-   version still runs. Then the launch adds what has come since. Another server copies them anew.
+   version still runs. Then the launch adds what has come since. Another server copies them again.
 2. The difference between the version's own topic and the result's topic is written to the latter.
 3. The version's own topic is deleted, in the background.
 

@@ -2,7 +2,7 @@
 
 Both are done as long as the version that is to be the former one still runs. The launch that
 completes the cut-over adds only what has come since. How far that is, is known in this process
-alone: another server does all of it anew. The former version's checkpoint says that there is a
+alone: another server does all of it again. The former version's checkpoint says that there is a
 copy, so that it is deleted if the cut-over does not come about.
 """
 

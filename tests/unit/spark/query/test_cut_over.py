@@ -278,7 +278,7 @@ def test_rows_that_were_read_ahead_are_not_read_again(room):
     completion, files = room.completion(), room.place / "ahead"
     room.topics.small = False
     room.copy_ahead(completion)
-    room.copy_ahead(completion)  # the first try was in vain
+    room.copy_ahead(completion)  # the first try has failed
     room.topics.done.clear()
     room.topics.fails = "N"
     with pytest.raises(ServerError, match="Kafka is away"):
@@ -425,7 +425,7 @@ def test_copy_that_cannot_be_looked_for_keeps_nothing_from_its_end(room, caplog)
 
 
 def test_part_of_a_copy_is_nothing_to_go_back_to(room):
-    """The new version begins anew, and so completes no cut-over."""
+    """The new version begins with an empty state, and so completes no cut-over."""
     room.copy_ahead(room.completion())
     cut_over_mark.write(room.place, CutOverMark(number=33, done=True))
     with pytest.raises(ROWS_LOST.base, match="does not have all of them"):
