@@ -28,6 +28,7 @@ else:
             "jvm": "Java as_admin find_java",
             "lease": "Lease NotLeader",
             "lock": "DirectoryBusy FileLock await_predecessors",
-            "periodic": "PeriodicWorker RepeatedFailure call_within in_background",
+            "periodic": "PeriodicWorker RepeatedFailure call_within in_background "
+            "in_background_or_here try_in_background",
         },
     )

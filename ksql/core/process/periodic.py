@@ -5,14 +5,17 @@ None of these threads keeps the process alive.
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING
 
 from ksql.core.errors import KsqlError
 
 if TYPE_CHECKING:
-    import logging
     from collections.abc import Callable
+
+_log = logging.getLogger(__name__)
+_NO_THREAD = (RuntimeError, MemoryError)
 
 
 def in_background(name: str, work: Callable[[], object]) -> threading.Thread:
@@ -23,6 +26,32 @@ def in_background(name: str, work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     return thread
+
+
+def try_in_background(name: str, work: Callable[[], object]) -> Exception | None:
+    """Start some work as ``in_background`` does; return why not, if no thread can be started.
+
+    That happens at the limits of a machine, and passes: the caller has to have it done later.
+    """
+    try:
+        in_background(name, work)
+    except _NO_THREAD as problem:
+        _log.warning("no_thread", extra={"work": name, "reason": str(problem)})
+        return problem
+    return None
+
+
+def in_background_or_here(name: str, work: Callable[[], object]) -> threading.Thread | None:
+    """Start some work as ``in_background`` does; do it here, at once, if no thread can be started.
+
+    It is for work that must not be left undone.
+    """
+    try:
+        return in_background(name, work)
+    except _NO_THREAD as problem:
+        _log.warning("no_thread", extra={"work": name, "reason": str(problem)})
+    work()
+    return None
 
 
 def call_within(name: str, call: Callable[[], object], limit_s: float) -> bool:

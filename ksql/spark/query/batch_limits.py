@@ -93,11 +93,18 @@ class BatchLimits:
         return spans
 
 
-def better_bound(spec: QuerySpec, record_bytes: float) -> int | None:
-    """Return the most records of the next batches; None if the present bound is near enough."""
-    records = records_within(spec, record_bytes)
-    bound = spec.first_records or spec.max_records
-    return None if records <= bound * _FITS <= records * _FITS**2 else records
+def rebound(spec: QuerySpec, record_bytes: float, bound: Callable[[int], object]) -> QuerySpec:
+    """Have a query's next batches as many records as fit; return what its next launch begins with.
+
+    Nothing changes if the present bound is near enough, or no size is known.
+    """
+    if not record_bytes:
+        return spec
+    records, present = records_within(spec, record_bytes), spec.first_records or spec.max_records
+    if records <= present * _FITS <= records * _FITS**2:
+        return spec
+    bound(records)
+    return replace(spec, first_records=records)
 
 
 def records_within(spec: QuerySpec, record_bytes: float) -> int:

@@ -30,7 +30,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ksql.core import CUT_OVER_CANCELLED, KsqlError, ServerError
-from ksql.core.process import in_background
+from ksql.core.process import in_background_or_here
 from ksql.exec import LEFT_BEHIND
 from ksql.spark.checkpoint.checkpoint import Offsets, reached
 from ksql.spark.query import failures
@@ -315,7 +315,7 @@ class SyncInProgress(NamedTuple):
         ended.disable()
         self.sync.cancel()
         if self.sync.state is OffsetSyncState.SYNCED:  # else the sync itself lets it continue
-            in_background(f"resume {other.version.name}", other.resume)
+            in_background_or_here(f"resume {other.version.name}", other.resume)
         return ended
 
 

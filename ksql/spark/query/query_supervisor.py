@@ -12,9 +12,9 @@ from threading import Condition
 from typing import TYPE_CHECKING
 
 from ksql.core import KsqlError
-from ksql.core.process import in_background
+from ksql.core.process import try_in_background
 from ksql.spark.checkpoint import checkpoint, checkpoint_topics, incarnations
-from ksql.spark.query.batch_limits import better_bound
+from ksql.spark.query.batch_limits import rebound
 from ksql.spark.query.failures import reason
 from ksql.spark.query.internals import has_looked, interrupt, physical_plan
 from ksql.spark.query.spec import QueryLocation, QuerySpec, RetryPolicy, State, Status, failure
@@ -119,7 +119,7 @@ class QuerySupervisor:
             if self._launching or self._stopped or self._start_locked:
                 return
             self._launching = True
-        in_background(f"start {self.version.name}", self._try)
+        self._try_aside()
 
     def start_ahead(self) -> None:
         """Start what was prepared, in the background; it waits before its first look for ``begin``.
@@ -131,7 +131,7 @@ class QuerySupervisor:
             return
         with self._changed:
             self._gate, self._ahead, self._launching = gate, True, True
-        in_background(f"start {self.version.name}", self._try)
+        self._try_aside()
 
     def begin(self) -> None:
         """Let it continue if it was started ahead, else start it soon."""
@@ -161,12 +161,21 @@ class QuerySupervisor:
         with self._changed:
             return self._changed.wait_for(lambda: not self._launching, timeout_s)
 
+    def _try_aside(self) -> None:
+        """Try a start in the background; where no thread can be started the start has failed."""
+        problem = try_in_background(f"start {self.version.name}", self._try)
+        if problem is not None:
+            self._tried(problem)
+
     def _try(self) -> None:
-        problem: Exception | None = None
         try:
             self._launch()
-        except Exception as failed:  # noqa: BLE001 - every failure is logged and tried again
-            problem = failed
+        except BaseException as problem:  # noqa: BLE001 - all are logged and tried again
+            self._tried(problem)
+        else:
+            self._tried(None)
+
+    def _tried(self, problem: BaseException | None) -> None:
         with self._changed:
             self._launched()
             if problem is not None and not (self._ahead or self._stopped):
@@ -267,7 +276,10 @@ class QuerySupervisor:
                 return
             self._launching = True  # nobody else starts it meanwhile
             self._asked_to_end = True  # it runs until the reason of its end is noted
-        in_background(f"end {self.version.name}", partial(self._end_with, query, problem))
+        end = partial(self._end_with, query, problem)
+        if try_in_background(f"end {self.version.name}", end) is not None:
+            self._asked_to_end = False  # it runs: the next look finds it
+            self._launched()
 
     def _may_be_ended(self) -> bool:
         return not (self._launching or self._start_locked or self._stopped) and self._runs()
@@ -275,7 +287,7 @@ class QuerySupervisor:
     def _end_with(self, query: StreamingQuery, problem: KsqlError) -> None:
         try:
             interrupt(query, self._spec)
-        except Exception:  # noqa: BLE001 - Spark's own time-out; it runs: the next look finds it
+        except BaseException:  # noqa: BLE001 - Spark's own time-out; it runs: the next look finds it
             self._asked_to_end = False
             _log.exception("query_not_ended", extra={"query_id": self.version.name})
         else:
@@ -374,7 +386,8 @@ class QuerySupervisor:
                 return Status(State.STOPPED, failures)
             if self._start_locked or self._before_first_start() or self._does():
                 return Status(State.RUNNING, failures)
-            return Status(State.ERROR, failures or self._current_failure())
+            problem = self._query.exception() if self._query is not None else None
+            return Status(State.ERROR, failures or ((failure(str(problem)),) if problem else ()))
 
     def _before_first_start(self) -> bool:
         """Return whether no start of it has ended yet: after a restart many wait."""
@@ -405,10 +418,7 @@ class QuerySupervisor:
         return checkpoint.committed_offsets(self.place.checkpoint)
 
     def await_idle(self, goal: Mapping[str, Mapping[int, int]], timeout_s: float = 60.0) -> bool:
-        """Wait until everything before these offsets is processed and committed.
-
-        Returns: False when the time is over or the query has failed or stopped.
-        """
+        """Wait until all before these offsets is committed; False if it fails, stops or is late."""
         deadline = time.monotonic() + timeout_s
         while not checkpoint.reached(self.committed_offsets(), goal):
             if time.monotonic() > deadline or self.status().state is not State.RUNNING:
@@ -417,10 +427,7 @@ class QuerySupervisor:
         return True
 
     def await_started(self, timeout_s: float = 30.0) -> Status:
-        """Wait until the query has looked at its source and, if there was something, processed it.
-
-        Returns: the status; ERROR means that the very first try failed.
-        """
+        """Wait until it ``has_started``; return its status: ERROR if the very first try failed."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline and not self.has_started():
             time.sleep(_POLL_S)
@@ -442,7 +449,8 @@ class QuerySupervisor:
             if self._stopped:
                 if due and query is not None:
                     self._next_try = None
-                    in_background(f"end {self.query_id}", partial(self._end, query))
+                    if try_in_background(f"end {self.query_id}", partial(self._end, query)):
+                        self._next_try = time.monotonic() + _STOP_AGAIN_S
                 return
             if self._next_try is None and query is not None:
                 self.metrics.update(query)
@@ -456,13 +464,9 @@ class QuerySupervisor:
 
     def _bound_batches(self, query: StreamingQuery) -> None:
         """Have the next batches as many records as fit, by the size that they had lately."""
-        spec = self._spec
-        if spec is None or not spec.max_bytes or not self.metrics.record_bytes:
-            return
-        records = better_bound(spec, self.metrics.record_bytes)
-        if records is not None:
-            self._driver.bound(query, records)
-            self._spec = replace(spec, first_records=records)  # the next launch begins with it
+        if (spec := self._spec) is not None and spec.max_bytes:
+            bound = partial(self._driver.bound, query)
+            self._spec = rebound(spec, self.metrics.record_bytes, bound)
 
     def wake(self) -> None:
         """Have it tried at the next look, if it rests or was never, as if it had not failed."""
@@ -478,10 +482,6 @@ class QuerySupervisor:
 
     def _last_batch(self) -> int | None:
         return checkpoint.last_committed(self.place.checkpoint)
-
-    def _current_failure(self) -> tuple[Failure, ...]:
-        problem = self._query.exception() if self._query is not None else None
-        return (failure(str(problem)),) if problem else ()
 
     def _note_failure(self, query: StreamingQuery) -> None:
         problem = query.exception()

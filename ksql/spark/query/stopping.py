@@ -8,7 +8,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ksql.core.process import in_background
+from ksql.core.process import in_background_or_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,9 +40,13 @@ def stop_soon(queries: Iterable[QuerySupervisor], batch_s: float = SOON_S) -> No
     stoppers = []
     for one in queries:
         turns.acquire(timeout=_TURN_S)
-        stoppers.append((one.query_id, in_background(f"stop {one.query_id}", partial(stop, one))))
+        stoppers.append(
+            (one.query_id, in_background_or_here(f"stop {one.query_id}", partial(stop, one)))
+        )
     deadline = time.monotonic() + batch_s + _INTERRUPT_S
     for query_id, stopper in stoppers:
+        if stopper is None:
+            continue
         stopper.join(max(deadline - time.monotonic(), 0.0))
         if stopper.is_alive():
             _log.warning("query_still_ending", extra={"query_id": query_id})

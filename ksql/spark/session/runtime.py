@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ksql.core import QUERY_START_FAILED, START_CANCELLED, STATE_NOT_COPIED, KsqlError
-from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background
+from ksql.core.process import PeriodicWorker, RepeatedFailure, in_background_or_here
 from ksql.spark.checkpoint import incarnations
 from ksql.spark.checkpoint.stateschema import KEY_COLUMN, STATE_NAME, VALUE_COLUMN
 from ksql.spark.query.compile import dataflow
@@ -275,10 +275,10 @@ class SparkRuntime:
         """Stop all queries, then Spark."""
         self.begin_end()
         stoppers = [
-            in_background(f"stop {query.query_id}", partial(query.stop, graceful=graceful))
+            in_background_or_here(f"stop {query.query_id}", partial(query.stop, graceful=graceful))
             for query in self.queries()
         ]
-        for stopper in stoppers:
+        for stopper in filter(None, stoppers):
             stopper.join()
         self._watch.stop()
         self._host.close()

@@ -356,6 +356,78 @@ def test_query_that_survives_its_stop_is_stopped_again(desk, monkeypatch):
     assert not desk.incarnations[0].isActive
 
 
+# --- threads that cannot be started, and those that end by what is no Exception
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Whether threads can be started; the limit is that of the machine."""
+    start, limit = threading.Thread.start, threading.Event()
+
+    def limited(thread):
+        if limit.is_set():
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    return limit
+
+
+def test_a_start_that_gets_no_thread_has_failed_and_is_tried_again(desk, threads):
+    query = desk.query()
+    threads.set()
+    query.start_soon()
+    assert query.status().state is State.ERROR
+    assert query.await_first_attempt(0)
+    query.supervise()
+    assert desk.logged == ["can't start new thread"] * 2
+    threads.clear()
+    supervised(query, State.RUNNING)
+    assert len(desk.incarnations) == 1
+
+
+@pytest.mark.parametrize("problem", [SystemExit(3), GeneratorExit("bare")])
+def test_a_start_that_no_exception_ends_has_failed_and_is_tried_again(desk, problem):
+    desk.problems = [problem]
+    query = desk.query()
+    query.start_soon()
+    assert query.await_first_attempt(10)
+    assert query.status().state is State.ERROR
+    supervised(query, State.RUNNING)
+    assert desk.logged == [str(problem)]
+
+
+def test_a_query_that_gets_no_thread_to_be_ended_in_runs_and_is_ended_at_the_next_look(
+    desk, threads
+):
+    query = desk.query()
+    query.start()
+    threads.set()
+    query.fail_with(Unknown("topic t was deleted"), query.reads())
+    assert query.status().state is State.RUNNING
+    assert query.await_first_attempt(0)
+    desk.incarnations[0].fail("a batch failed")
+    query.supervise()  # nothing hides that
+    assert desk.logged == ["a batch failed"]
+
+
+def test_a_stop_that_gets_no_thread_is_tried_again(desk, threads, monkeypatch):
+    monkeypatch.setattr("ksql.spark.query.query_supervisor._STOP_AGAIN_S", 0.0)
+    query = desk.query()
+    query.start()
+    desk.finishes = False
+    desk.incarnations[0].stop_fails = 1
+    query.stop(timeout_s=0.01)
+    threads.set()
+    query.supervise()
+    assert not query.stopped
+    threads.clear()
+    end = time.monotonic() + PATIENCE_S
+    while not query.stopped and time.monotonic() < end:
+        query.supervise()
+    assert query.stopped
+
+
 # --- topics that are not what it began with
 
 

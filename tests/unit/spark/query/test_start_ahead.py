@@ -104,6 +104,23 @@ def test_a_launch_that_fails_before_is_repeated_when_it_begins(desk):
     assert desk.logged == []
 
 
+def test_one_that_gets_no_thread_is_started_when_it_begins(desk, monkeypatch):
+    query = desk.query()
+    with monkeypatch.context() as limit:
+
+        def refuse(_thread):
+            raise RuntimeError("can't start new thread")
+
+        limit.setattr(threading.Thread, "start", refuse)
+        query.start_ahead()
+    assert query.await_first_attempt(0)
+    assert desk.logged == []
+    query.begin()
+    assert query.await_first_attempt(PATIENCE_S)
+    assert len(desk.launched) == 1
+    assert desk.closed == set()
+
+
 def test_one_that_has_died_while_it_waited_is_started_anew(desk):
     query = desk.query()
     query.start_ahead()
