@@ -95,7 +95,9 @@ def forget_others(stand: JvmHome) -> None:
     """Remove the archives of installations that are gone, and former ones of this installation."""
     for archive in stand.folder.parent.glob(f"*/{stand.archive.name}"):
         used = (archive.parent / "home" / "jars").resolve()
-        if archive != stand.archive and (not used.exists() or used == _pyspark() / "jars"):
+        if archive != stand.archive and (
+            not used.exists() or used == (_pyspark() / "jars").resolve()
+        ):
             archive.unlink()  # a JVM that runs keeps what it has mapped
 
 
