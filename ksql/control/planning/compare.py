@@ -7,7 +7,7 @@ Source: docs/upgrades.md#what-is-refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from ksql.control.engine.errors import BESIDE, UpgradeRefused
 from ksql.control.planning import rebuild, start_mode
 from ksql.control.planning.expected import check_expected
 from ksql.control.planning.properties import STORE
+from ksql.control.planning.resolve import LostRecords
 from ksql.core import KsqlError, Settings, StatementError, canonical
 from ksql.core.types import Column, Format, Role, as_written, capabilities
 from ksql.sql.catalog import Catalog, DataSource, PersistentQuery
@@ -51,7 +52,7 @@ class Replacement:
     source: DataSource
     mode: rebuild.ReplaceMode
     start: str | None
-    lost: Callable[..., Mapping[str, int]]
+    lost: LostRecords
     store: str | None = None
 
     def refused(

@@ -9,10 +9,10 @@ Ids of queries name directories, groups and transactions, so they are bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ksql.control.engine.errors import (
     AlreadyExists,
@@ -57,6 +57,18 @@ _EVERY_QUERY = "ALL"  # in TERMINATE, PAUSE, RESUME and ksql.state.anew
 _RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
 
 
+class LostRecords(Protocol):
+    """Counts the first records that a query's topics do not hold any more, by source."""
+
+    def __call__(self, *, streams: bool = True) -> Mapping[str, int]:
+        """Return the counts that are not 0; without ``streams`` those of tables alone."""
+
+
+def none_lost(*, streams: bool = True) -> Mapping[str, int]:
+    """Return that nothing is lost."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedQuery:
     """CREATE .. AS SELECT. ``existing`` is the source that it replaces, ``writer`` its query.
@@ -79,7 +91,7 @@ class ResolvedQuery:
     store: str | None
     mode: rebuild.ReplaceMode = "in_place"
     start: str | None = None
-    lost: Callable[..., Mapping[str, int]] = dict
+    lost: LostRecords = none_lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
