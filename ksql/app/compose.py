@@ -157,7 +157,9 @@ def runner(
         trash=trash,
         new_incarnation=new_incarnation,
         end_groups=groups.delete,
-        preflight=Preflight(groups.highest, admin.topic_ids, admin.begin_offsets),
+        preflight=Preflight(
+            groups.highest, admin.topic_ids, admin.begin_offsets, settled=groups.settled
+        ),
         bounds=BatchLimits(
             admin.begin_offsets,
             admin.end_offsets,

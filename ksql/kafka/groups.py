@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from confluent_kafka import (
     Consumer,
@@ -24,6 +24,7 @@ from ksql.core.process import PeriodicWorker, RepeatedFailure
 from ksql.kafka.admin import Administrative
 from ksql.kafka.errors import LastError, error_of, retrying
 from ksql.kafka.logs import CLIENT_LOG
+from ksql.kafka.producers.record_writer import TransactionalWriter
 
 if TYPE_CHECKING:
     import re
@@ -39,6 +40,14 @@ _NEVER_S: Final = 3600.0
 """The longest time that the client library knows; nobody waits as long."""
 
 
+class AdminRequest(Protocol):
+    """Sends requests to coordinators; returns a future for each name that it asks about."""
+
+    def __call__(
+        self, client: AdminClient, /, *, request_timeout: float
+    ) -> Mapping[str, Future[Any]]: ...
+
+
 class Coordinators(Administrative):
     """Asks coordinators, with a limit that is not the client library's own.
 
@@ -47,9 +56,7 @@ class Coordinators(Administrative):
     So it never gets there: a caller that waits no longer throws the client away, with its requests.
     """
 
-    def ask(
-        self, ask: Callable[..., Mapping[str, Future[Any]]], limit_s: float
-    ) -> dict[str, Future[Any]]:
+    def ask(self, ask: AdminRequest, limit_s: float) -> dict[str, Future[Any]]:
         """Call ``ask(client, request_timeout=..)``, and wait for the futures that it returns.
 
         Returns: them, done; those without an answer in time have the error of Kafka's time-outs.
@@ -71,6 +78,25 @@ def _late() -> Future[Any]:
 
 
 _PATIENCE_S: Final = 5.0
+_UNSTABLE: Final = 88  # UNSTABLE_OFFSET_COMMIT
+
+
+def _is_unstable(offsets: Future[Any]) -> bool:
+    """Return whether an open transaction has offsets of the group.
+
+    Raises: KafkaException.
+    """
+    try:
+        partitions = offsets.result().topic_partitions
+    except KafkaException as problem:
+        if error_of(problem).code() == _UNSTABLE:
+            return True
+        raise
+    errors = [partition.error for partition in partitions if partition.error is not None]
+    for error in errors:
+        if error.code() != _UNSTABLE:
+            raise KafkaException(error)
+    return bool(errors)
 
 
 class Groups(Coordinators):
@@ -83,30 +109,30 @@ class Groups(Coordinators):
 
         Raises: KafkaUnreachable, KafkaDenied, KafkaRefused.
         """
+        return self._retried(lambda limit_s: self._highest(names, limit_s))
+
+    def settled(self, names: re.Pattern[str], topic: str) -> int:
+        """Return the same once no transaction is open that would commit an offset of the topic.
+
+        That is an offset of its first partition. A group has the name of its writer's transactional
+        id. Taking the id over waits for a commit that is under way, and aborts any other
+        transaction: its writer can commit no more.
+
+        Raises: ProducerFenced, KafkaUnreachable, KafkaDenied, KafkaRefused.
+        """
+        self._retried(lambda limit_s: self._end_open(names, topic, limit_s))
+        return self.highest(names)
+
+    def _retried(self, call: Callable[[float], int]) -> int:
         return retrying(
-            lambda left, _tries: self._highest(names, min(left, _PATIENCE_S)),
+            lambda left, _tries: call(min(left, _PATIENCE_S)),
             bootstrap=self._settings.bootstrap,
             timeout_s=self._settings.timeout_s,
             what="Cannot read the offsets of consumer groups",
         )
 
     def _highest(self, names: re.Pattern[str], limit_s: float) -> int:
-        listed = self._client.list_consumer_groups(request_timeout=limit_s).result()
-        for problem in listed.errors:  # a broker that does not answer may hold the highest
-            # the library lists its errors bare: raised so, nothing that takes exceptions takes them
-            raise problem if isinstance(problem, KafkaException) else KafkaException(problem)
-        group_ids = [group.group_id for group in listed.valid if names.fullmatch(group.group_id)]
-
-        def ask(client: AdminClient, **more: float) -> dict[str, Future[Any]]:
-            # Kafka's client takes one group per request: all are on their way at once
-            return {
-                name: client.list_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(name)], **more
-                )[name]
-                for name in group_ids
-            }
-
-        futures = self.ask(ask, limit_s).values()
+        futures = self._offsets(names, limit_s).values()
         partitions = [
             partition for future in futures for partition in future.result().topic_partitions
         ]
@@ -114,6 +140,44 @@ class Groups(Coordinators):
             if partition.error is not None:
                 raise KafkaException(partition.error)
         return max((0, *(int(partition.offset) for partition in partitions)))
+
+    def _end_open(self, names: re.Pattern[str], topic: str, limit_s: float) -> int:
+        """End the transactions that are open there; return how many."""
+        offsets = self._offsets(names, limit_s, stable=topic)
+        unstable = [group for group, future in offsets.items() if _is_unstable(future)]
+        for group in unstable:
+            writer = TransactionalWriter(self._settings.producer(), group)
+            writer.init_transactions(limit_s)
+            _log.info("transaction_ended", extra={"group": group})
+        return len(unstable)
+
+    def _offsets(
+        self, names: re.Pattern[str], limit_s: float, stable: str = ""
+    ) -> dict[str, Future[Any]]:
+        """Return the offsets of each group whose whole name fits.
+
+        ``stable``: those of the first partition of this topic, an error where a transaction is open
+        that would commit one.
+        """
+        listed = self._client.list_consumer_groups(request_timeout=limit_s).result()
+        for problem in listed.errors:  # a broker that does not answer may hold the highest
+            # the library lists its errors bare: raised so, nothing that takes exceptions takes them
+            raise problem if isinstance(problem, KafkaException) else KafkaException(problem)
+        group_ids = [group.group_id for group in listed.valid if names.fullmatch(group.group_id)]
+        partitions = [TopicPartition(stable, 0)] if stable else None
+
+        def ask(client: AdminClient, *, request_timeout: float) -> dict[str, Future[Any]]:
+            # Kafka's client takes one group per request: all are on their way at once
+            return {
+                name: client.list_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(name, partitions)],
+                    require_stable=bool(stable),
+                    request_timeout=request_timeout,
+                )[name]
+                for name in group_ids
+            }
+
+        return self.ask(ask, limit_s)
 
     def delete(self, names: re.Pattern[str]) -> list[str]:
         """Delete the groups whose whole name fits; what cannot be deleted is left and logged."""

@@ -28,9 +28,10 @@ _log = logging.getLogger(__name__)
 class Preflight:
     """The questions to Kafka, asked once for each launch.
 
-    ``marks`` gives the highest offset of the groups of that name, ``topic_ids`` the ids of the
-    topics that exist, ``begins`` their first offsets. All of them are asked again for a while if
-    Kafka does not answer. ``clock`` gives seconds that only grow.
+    ``marks`` gives the highest offset of the groups of that name. ``settled`` gives it once no open
+    transaction can change it; the topic is the one whose offsets the groups commit. ``topic_ids``
+    gives the ids of the topics that exist, ``begins`` their first offsets. All of them are asked
+    again for a while if Kafka does not answer. ``clock`` gives seconds that only grow.
     """
 
     marks: Callable[[re.Pattern[str]], int] = lambda _names: 0
@@ -39,6 +40,7 @@ class Preflight:
     )
     begins: Callable[[Iterable[str]], Mapping[tuple[str, int], int]] = lambda _topics: {}
     clock: Callable[[], float] = time.monotonic
+    settled: Callable[[re.Pattern[str], str], int] = lambda _names, _topic: 0
     _missed: dict[QueryVersion, float] = field(default_factory=dict)
 
     def check(self, spec: QuerySpec, service_id: str) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ksql.core import KsqlError, Settings, is_exactly_once
-from ksql.core.process import NotLeader, in_background
+from ksql.core.process import NotLeader, in_background_or_here
 from ksql.exec import BuildProgress, FirstBatch, Switch
 from ksql.exec.dataflow import has_one_writer, plan_of, read_topics, stated_settings, topic_acl
 from ksql.exec.dataflow.load import load
@@ -231,15 +231,14 @@ class SparkRunner:
         return running.has_started()
 
     def abandon(self, why: str) -> None:
-        """End all queries at once, for good: another server leads.
-
-        Their tasks have no right to write any more, so no batch need be waited for.
-        """
+        """End all queries at once, for good: another server leads, and their tasks cannot write."""
         self.abandoned = why
         for running in self.running.values():
             running.disable()
         for running in [query for version in list(self.running) for query in self._ending(version)]:
-            in_background(f"end {running.version.name}", partial(running.stop, graceful=False))
+            in_background_or_here(
+                f"end {running.version.name}", partial(running.stop, graceful=False)
+            )
 
     def forget(self, version: QueryVersion) -> None:
         """End an incarnation: delete checkpoint and state, and what Kafka remembers of it."""
@@ -401,7 +400,7 @@ class SparkRunner:
 
     def _left(self, query: PersistentQuery) -> UnfinishedBatch:
         directory = self._checkpoint(query)
-        return UnfinishedBatch(query, directory, self._service_id, self._preflight.marks)
+        return UnfinishedBatch(query, directory, self._service_id, self._preflight.settled)
 
     def _try_out(self, spec: QuerySpec, going: QuerySupervisor) -> None:
         """Run a plan without an effect over records that wait.

@@ -317,17 +317,23 @@ MIXED: Final = (
 class UnfinishedBatch:
     """The half-done batch of a query, in its checkpoint.
 
-    ``marks`` gives the highest offset of the groups of a name, which is the number after the last
-    batch written.
+    ``settled`` gives the highest offset of the groups of a name, which is the number after the last
+    batch written. No transaction with that topic as its marker is open then, which would change it.
     """
 
     query: PersistentQuery
     place: Path
     service_id: str
-    marks: Callable[[re.Pattern[str]], int]
+    settled: Callable[[re.Pattern[str], str], int]
 
     def to_new_plan(self, problem: str, *, half_written: bool) -> str:
         """Return what it means that the batch, which fails like that, is left to another plan.
+
+        The answer holds although tasks of the old plan may outlive their batch. A task gives Kafka
+        the number of its batch when it opens its transaction, and looks at its right before the
+        commit. After the withdrawal no task passes that look. A task that has passed has an open
+        transaction, which ``settled`` sees and ends. A task without a transaction has no results.
+        State and Spark's log of commits count by the driver's word alone, which has ended.
 
         Raises: BatchHalfWritten, unless that may be; and what Kafka says.
         """
@@ -346,4 +352,5 @@ class UnfinishedBatch:
         return (MIXED if written else UNWRITTEN).format(batch)
 
     def _next_batch(self, incarnation: Incarnation) -> int:
-        return self.marks(self.query.version.groups(self.service_id, incarnation.name))
+        names = self.query.version.groups(self.service_id, incarnation.name)
+        return self.settled(names, plan_of(self.query).sink.topic or "")

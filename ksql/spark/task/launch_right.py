@@ -86,6 +86,8 @@ class LaunchRight:
 def withdraw_any(checkpoint: Path) -> None:
     """Let no task of any launch write more; returns when they know it, but for a commit under way.
 
+    ``UnfinishedBatch`` has that commit end before it looks.
+
     Raises: OSError.
     """
     (checkpoint / _FILE).unlink(missing_ok=True)

@@ -29,7 +29,8 @@ class Client:
         listed = [SimpleNamespace(group_id=name) for name in self.offsets]
         return answered(SimpleNamespace(valid=listed, errors=[]))
 
-    def list_consumer_group_offsets(self, requests, *, request_timeout):
+    def list_consumer_group_offsets(self, requests, *, require_stable, request_timeout):
+        assert not require_stable
         self.limits.append(request_timeout)
         (request,) = requests
         offset = self.offsets[request.group_id]

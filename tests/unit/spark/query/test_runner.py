@@ -621,7 +621,7 @@ def test_a_plan_that_is_not_taken_leaves_the_old_one(desk, query):
 def stuck(tmp_path, query, guarantee, mark):
     """A query whose batch 1 fails each time; Kafka holds batches of its groups up to ``mark``."""
     marks = [0]
-    desk = Waiting(tmp_path, Preflight(marks=lambda _names: marks[0]))
+    desk = Waiting(tmp_path, Preflight(settled=lambda _names, _topic: marks[0]))
     query = replace(query, plan=query.plan.replace("at_least_once", guarantee))
     desk.runner.start(query)
     place = desk.runner.checkpoint(query.version)
