@@ -192,8 +192,8 @@ class TopicDifference:
 
         Rows that somebody else has written to a changelog are left out. Many records are compared
         by a process of its own. ``check`` is called here all the while, and ends it if it raises.
-        ``decided``: only of what is committed already; else open transactions are waited for. Rows
-        that were read ``ahead`` are not read again.
+        ``decided``: only of what is committed already, at a low priority. Else open transactions
+        are waited for. Rows that were read ``ahead`` are not read again.
 
         Raises: PartitionsDiffer, UnknownTopic, DeliveryFailed, RecordRefused, KafkaUnreachable, and
             what ``may_write`` and ``check`` do; of another process' errors the words.
@@ -203,7 +203,8 @@ class TopicDifference:
             if ahead is not None and not self._is_ahead(origin, target, ahead, writing.now_ms):
                 ahead = None
             there = partial(_equalized_there, self._settings, origin, target, writing)
-            return run_apart(partial(there, decided=decided, ahead=ahead), check)
+            work = partial(there, decided=decided, ahead=ahead)
+            return run_apart(work, check, gives_way=decided)
         return self.equalize_here(origin, target, _checked(writing, check), decided=decided)
 
     def _records(self, *topics: str) -> int:
@@ -256,7 +257,8 @@ class TopicDifference:
             return None
         positions = (self.copy_position(*pair, now_ms) for pair in _both_ways(origin, target))
         ahead = RowsAhead(str(directory), *positions)
-        run_apart(partial(_read_there, self._settings, origin, target, ahead), check)
+        work = partial(_read_there, self._settings, origin, target, ahead)
+        run_apart(work, check, gives_way=True)
         return ahead
 
     def read_ahead_here(self, origin: str, target: str, ahead: RowsAhead) -> None:
@@ -320,7 +322,7 @@ class TopicDifference:
         ends = self._admin.end_offsets([origin])
         if sum(ends.values()) - sum(since.offsets.values()) > self._most_here:
             there = partial(_followed_there, self._settings, origin, target, since, writing)
-            return run_apart(partial(there, decided=decided), check)
+            return run_apart(partial(there, decided=decided), check, gives_way=decided)
         return self.follow_here(origin, target, since, _checked(writing, check), decided=decided)
 
     def _is_followable(self, origin: str, target: str, since: CopyPosition, now_ms: int) -> bool:

@@ -12,6 +12,8 @@ import select
 import subprocess
 import sys
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -24,6 +26,7 @@ T = TypeVar("T")
 
 _CHECK_S: Final = 0.1
 _NICENESS: Final = 10
+_SESSION: Final = Path("/proc/self/autogroup")
 _SERVE: Final = "from ksql.core.process.apart import main; main()"
 
 
@@ -64,16 +67,17 @@ def is_readable(pipe: IO[bytes], wait_s: float) -> bool:
     return bool(poll.poll(wait_s * 1000))
 
 
-def run_apart(work: Callable[[], T], check: Callable[[], None]) -> T:
+def run_apart(work: Callable[[], T], check: Callable[[], None], *, gives_way: bool = False) -> T:
     """Return what ``work`` returns, a function of a module with its arguments.
 
-    ``check`` is called ten times a second, here. When it raises, the process is killed first.
+    ``check`` is called ten times a second, here. When it raises, the process is killed first. One
+    that ``gives_way`` has the processor when nobody else needs it.
 
     Raises: what ``check`` raises, and ServerError with the words of what ``work`` raises.
     """
     with start_python(_SERVE) as process:
         try:
-            answer = _answer(process, work, check)
+            answer = _answer(process, partial(_given_way, work) if gives_way else work, check)
         finally:
             process.kill()
     if isinstance(answer, _Success):
@@ -103,13 +107,20 @@ def _answer(
 def main() -> None:
     """Do the work that comes in, and send what it returns."""
     process_tuning.search_rarely()
-    os.nice(_NICENESS)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     work = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own parent's
     Thread(target=_end_with_parent, daemon=True).start()
     pickle.dump(_outcome(work), answers)
     answers.flush()
+
+
+def _given_way(work: Callable[[], T]) -> T:
+    """Work at a low priority. Linux may compare sessions, of which this process has one."""
+    os.nice(_NICENESS)
+    with suppress(OSError):  # without such groups the niceness of the process counts
+        _SESSION.write_text(str(_NICENESS))
+    return work()
 
 
 def _outcome(work: Callable[[], Any]) -> _Success | _Failure:

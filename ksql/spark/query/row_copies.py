@@ -191,9 +191,9 @@ class RowCopies:
         if former.checkpoint.is_dir():
             results_topic.note_copy(former.checkpoint, former.topic)
         try:
-            for _ in range(2):  # much may come while all rows are copied
-                self.copy(sink.topic or "", former, spec, check, decided=True)
+            self.copy(sink.topic or "", former, spec, check, decided=True)
             self._read_ahead(sink.topic or "", spec, check)
+            self.copy(sink.topic or "", former, spec, check, decided=True)  # what came meanwhile
             check()
         except BaseException:
             self.end_ahead(spec.sink_topic or "", spec.checkpoint)

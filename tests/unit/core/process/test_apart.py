@@ -69,8 +69,17 @@ def test_it_returns_the_result_of_another_process():
     assert pid != os.getpid()
 
 
-def test_it_gives_way_to_the_process_that_waits_for_it():
-    assert run_apart(partial(os.nice, 0), check) == os.nice(0) + 10
+def test_it_gives_way_to_other_processes_if_it_is_to():
+    assert run_apart(partial(os.nice, 0), check, gives_way=True) == os.nice(0) + 10
+    assert run_apart(partial(os.nice, 0), check) == os.nice(0)
+
+
+def test_it_gives_way_where_sessions_are_compared():
+    session = Path("/proc/self/autogroup")
+    if not session.exists():
+        pytest.skip("this kernel compares processes only")
+    text = run_apart(partial(Path.read_text, session), check, gives_way=True)
+    assert text.endswith("nice 10\n")
 
 
 def test_an_error_comes_with_its_words():
