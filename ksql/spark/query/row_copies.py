@@ -16,7 +16,7 @@ from functools import partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ksql.core import CUT_OVER_CANCELLED, FIRST, KsqlError, QueryVersion, transactional_id
+from ksql.core import FIRST, KsqlError, QueryVersion, transactional_id
 from ksql.core.process import in_background
 from ksql.exec.dataflow import plan_of
 from ksql.kafka import (
@@ -28,6 +28,7 @@ from ksql.kafka import (
     WriteOptions,
 )
 from ksql.spark.checkpoint import cut_over_mark, results_topic
+from ksql.spark.query.offset_sync import cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -172,8 +173,8 @@ class RowCopies:
         ``launch`` gives one of the candidate. The cut-over is cancelled if either version is not
         ``hosted`` any more. Then the copy is deleted.
 
-        Raises: CUT_OVER_CANCELLED, CheckpointDamaged, NewerCheckpoint, OSError, NotLeader, and what
-            the difference does.
+        Raises: ServerError (it is cancelled), CheckpointDamaged, NewerCheckpoint, OSError,
+            NotLeader, and what the difference does.
         """
         sink = plan_of(old).sink
         if sink.kind != "TABLE":
@@ -186,7 +187,7 @@ class RowCopies:
 
         def check() -> None:
             if any(version not in hosted for version in here):
-                raise CUT_OVER_CANCELLED(query_id=old.id)
+                raise cancelled(old.id)
 
         if former.checkpoint.is_dir():
             results_topic.note_copy(former.checkpoint, former.topic)
