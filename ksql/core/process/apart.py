@@ -71,13 +71,13 @@ def run_apart(work: Callable[[], T], check: Callable[[], None], *, gives_way: bo
     """Return what ``work`` returns, a function of a module with its arguments.
 
     ``check`` is called ten times a second, here. When it raises, the process is killed first. One
-    that ``gives_way`` has the processor when nobody else needs it.
+    that ``gives_way`` runs at a low priority.
 
     Raises: what ``check`` raises, and ServerError with the words of what ``work`` raises.
     """
     with start_python(_SERVE) as process:
         try:
-            answer = _answer(process, partial(_given_way, work) if gives_way else work, check)
+            answer = _answer(process, partial(_at_low_priority, work) if gives_way else work, check)
         finally:
             process.kill()
     if isinstance(answer, _Success):
@@ -115,8 +115,8 @@ def main() -> None:
     answers.flush()
 
 
-def _given_way(work: Callable[[], T]) -> T:
-    """Work at a low priority. Linux may compare sessions, of which this process has one."""
+def _at_low_priority(work: Callable[[], T]) -> T:
+    """Do the work so. Linux may compare sessions instead of processes: this one has its own."""
     os.nice(_NICENESS)
     with suppress(OSError):  # without such groups the niceness of the process counts
         _SESSION.write_text(str(_NICENESS))
